@@ -1,0 +1,195 @@
+//! The guard between a plain Rust [`Plugin`] and the frozen layout of [`crate::abi`].
+//!
+//! A panic that reached an `extern "C"` frame would abort the process, so every entry, construction included, catches it here and hands
+//! back one line of text. The catch itself costs nothing on the path that does not panic.
+#![allow(unsafe_code)]
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::OnceLock;
+
+use abi_stable::sabi_trait::TD_Opaque;
+use abi_stable::std_types::{RErr, ROk, RResult, RSlice, RStr, RString, RVec};
+
+use crate::abi::{LogFn, PluginBox, PluginObject, PluginObject_TO};
+use crate::codec;
+use crate::describe::{DescribeRequest, SegmentName};
+use crate::plugin::{Log, Plugin};
+use crate::recorder::Recorder;
+
+/// Runs `call` and turns a panic into an error that names the method.
+fn guarded<T>(method: &str, call: impl FnOnce() -> Result<T, String>) -> RResult<T, RString> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(value)) => ROk(value),
+        Ok(Err(text)) => RErr(text.into()),
+        Err(payload) => {
+            let text = payload
+                .downcast_ref::<&str>()
+                .map(|text| (*text).to_string())
+                .or_else(|| payload.downcast_ref::<String>().cloned())
+                .unwrap_or_else(|| "no message".into());
+            // Dropping a payload may run the plugin's code again and panic again.
+            std::mem::forget(payload);
+            RErr(format!("the plugin panicked in `{method}`: {text}").into())
+        }
+    }
+}
+
+/// A plugin behind its guard: the model is opened by the first `describe`.
+struct Guard<P> {
+    model: OnceLock<P>,
+    log: Log,
+}
+
+impl<P: Plugin> Guard<P> {
+    fn model(&self) -> Result<&P, String> {
+        self.model.get().ok_or_else(|| "`describe` has not been called, or failed".into())
+    }
+}
+
+impl<P: Plugin> PluginObject for Guard<P> {
+    fn describe(&self, request: RStr<'_>) -> RResult<RString, RString> {
+        guarded("describe", || {
+            let request: DescribeRequest = serde_json::from_str(&request).map_err(|error| format!("the host's request: {error}"))?;
+            let model = P::open(&request, self.log)?;
+            let description = model.description();
+            self.model.set(model).map_err(|_| "`describe` was called twice".to_string())?;
+            let text = serde_json::to_string(&description).map_err(|error| format!("the description: {error}"))?;
+            Ok(text.into())
+        })
+    }
+
+    fn record(&self, segment: RStr<'_>) -> RResult<RVec<u8>, RString> {
+        guarded("record", || {
+            let name: SegmentName = segment.as_str().parse()?;
+            let mut recorder = Recorder::default();
+            self.model()?.record(name, &mut recorder)?;
+            let recording = recorder.finish()?;
+            Ok(codec::encode(&recording)?.into())
+        })
+    }
+
+    fn ids(&self, input: RStr<'_>, window: RSlice<'_, u32>) -> RResult<RVec<i64>, RString> {
+        guarded("ids", || self.model()?.ids(&input, window.as_slice()).map(Into::into))
+    }
+}
+
+/// Makes the guarded object for [`export_plugin!`]; called by the host once for each model.
+#[doc(hidden)]
+pub fn new_object<P: Plugin>(log: LogFn) -> RResult<PluginBox, RString> {
+    guarded("new", || {
+        let guard: Guard<P> = Guard { model: OnceLock::new(), log: Log::new(log) };
+        Ok(PluginObject_TO::from_value(guard, TD_Opaque))
+    })
+}
+
+#[doc(hidden)]
+pub use abi_stable::prefix_type::PrefixTypeTrait as __PrefixTypeTrait;
+
+/// Exports a type that implements [`Plugin`] from a `cdylib`. Write it once in the library's root.
+#[macro_export]
+macro_rules! export_plugin {
+    ($plugin:ty) => {
+        /// The symbol that the host looks for; abi_stable fixes its name.
+        #[allow(unsafe_code, non_upper_case_globals, missing_docs)]
+        #[no_mangle]
+        pub static _1as_0lib_1header_0root_bmodule_bloader: $crate::abi_stable::library::LibHeader = {
+            extern "C" fn new(
+                log: $crate::abi::LogFn,
+            ) -> $crate::abi_stable::std_types::RResult<$crate::abi::PluginBox, $crate::abi_stable::std_types::RString> {
+                $crate::boundary::new_object::<$plugin>(log)
+            }
+            fn module() -> $crate::abi::PluginModule_Ref {
+                use $crate::boundary::__PrefixTypeTrait as _;
+                $crate::abi::PluginModule {
+                    abi_minor: $crate::abi::ABI_MINOR,
+                    panic_unwind: cfg!(panic = "unwind"),
+                    id: $crate::abi_stable::std_types::RStr::from_str(<$plugin as $crate::Plugin>::ID),
+                    version: $crate::abi_stable::std_types::RStr::from_str(<$plugin as $crate::Plugin>::VERSION),
+                    new,
+                }
+                .leak_into_prefix()
+            }
+            extern "C" fn constructor() -> $crate::abi_stable::library::RootModuleResult {
+                $crate::abi_stable::library::__call_root_module_loader(module)
+            }
+            // SAFETY: the constructor returns the module of the type that the header is made for, and the layout is checked on load.
+            unsafe {
+                $crate::abi_stable::library::LibHeader::from_constructor::<$crate::abi::PluginModule_Ref>(
+                    constructor,
+                    $crate::abi_stable::library::CheckTypeLayout::Yes,
+                )
+            }
+        };
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::describe::{Container, Description};
+
+    extern "C" fn silent(_: u8, _: RStr<'_>) {}
+
+    /// Panics in the method that its configuration names.
+    struct Panics(String);
+
+    impl Plugin for Panics {
+        const ID: &'static str = "panics";
+        const VERSION: &'static str = "0";
+        fn open(request: &DescribeRequest, _: Log) -> Result<Self, String> {
+            let method = request.config["panic"].as_str().ok_or("no key `panic`")?;
+            assert!(method != "open", "boom");
+            Ok(Self(method.into()))
+        }
+        fn description(&self) -> Description {
+            assert!(self.0 != "description", "boom");
+            Description::default()
+        }
+        fn record(&self, _: SegmentName, _: &mut Recorder) -> Result<(), String> {
+            assert!(self.0 != "record", "boom");
+            Ok(())
+        }
+        fn ids(&self, _: &str, window: &[u32]) -> Result<Vec<i64>, String> {
+            assert!(self.0 != "ids", "boom");
+            Ok(window.iter().map(|id| i64::from(*id)).collect())
+        }
+    }
+
+    fn request(panic: &str) -> String {
+        let request =
+            DescribeRequest { container: Container::Hf, config: serde_json::json!({ "panic": panic }), tensors: vec![], tokenizer: None };
+        serde_json::to_string(&request).unwrap()
+    }
+
+    /// The error of the named method of a plugin that panics there, or `None` where it does not.
+    fn outcome(panic: &str, method: &str) -> Option<String> {
+        let object = new_object::<Panics>(LogFn { write: silent }).unwrap();
+        let described = object.describe(request(panic).as_str().into());
+        let error = match method {
+            "describe" => described.err(),
+            "record" => object.record("embed".into()).err(),
+            _ => object.ids("window".into(), [7u32].as_slice().into()).err(),
+        };
+        error.map(RString::into_string).into_option()
+    }
+
+    #[test]
+    fn a_panic_in_any_method_is_an_error_that_names_it() {
+        for (panic, method) in [("open", "describe"), ("description", "describe"), ("record", "record"), ("ids", "ids")] {
+            let error = outcome(panic, method).unwrap_or_else(|| panic!("{method} did not fail"));
+            assert_eq!(error, format!("the plugin panicked in `{method}`: boom"));
+        }
+        for method in ["describe", "record", "ids"] {
+            assert_eq!(outcome("nowhere", method), None);
+        }
+    }
+
+    #[test]
+    fn methods_before_describe_and_a_second_describe_are_errors() {
+        let object = new_object::<Panics>(LogFn { write: silent }).unwrap();
+        assert!(object.record("embed".into()).is_err());
+        assert!(object.describe("{}".into()).is_err());
+        assert!(object.describe(request("nowhere").as_str().into()).is_ok());
+        assert!(object.describe(request("nowhere").as_str().into()).is_err());
+    }
+}
