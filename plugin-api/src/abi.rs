@@ -51,6 +51,8 @@ pub type PluginBox = PluginObject_TO<'static, RBox<()>>;
 #[sabi(kind(Prefix(prefix_ref = PluginModule_Ref)))]
 #[sabi(missing_field(panic))]
 pub struct PluginModule {
+    /// [`ABI_MAJOR`] of the plugin-api that the library was built with.
+    pub abi_major: u32,
     /// [`ABI_MINOR`] of the plugin-api that the library was built with.
     pub abi_minor: u32,
     /// Whether the library was built with `panic = "unwind"`; the host refuses one that was not, since its panics cannot be caught.

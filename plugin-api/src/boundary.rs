@@ -4,8 +4,9 @@
 //! back one line of text. The catch itself costs nothing on the path that does not panic.
 #![allow(unsafe_code)]
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::OnceLock;
+use std::cell::{Cell, RefCell};
+use std::panic::{catch_unwind, set_hook, take_hook, AssertUnwindSafe};
+use std::sync::{Once, OnceLock};
 
 use abi_stable::sabi_trait::TD_Opaque;
 use abi_stable::std_types::{RErr, ROk, RResult, RSlice, RStr, RString, RVec};
@@ -16,9 +17,36 @@ use crate::describe::{DescribeRequest, SegmentName};
 use crate::plugin::{Log, Plugin};
 use crate::recorder::Recorder;
 
-/// Runs `call` and turns a panic into an error that names the method.
+thread_local! {
+    /// Whether this thread is inside [`guarded`], and where its last panic there was.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+    static PANIC_PLACE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// A library has its own copy of the standard library, whose hook would print a second, longer text for a panic that becomes an error.
+/// Inside the guard only the place is kept; everywhere else the hook that was there before runs.
+fn quiet_hook() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = take_hook();
+        set_hook(Box::new(move |info| {
+            if INSIDE.get() {
+                let place = info.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
+                PANIC_PLACE.set(place);
+            } else {
+                before(info);
+            }
+        }));
+    });
+}
+
+/// Runs `call` and turns a panic into an error that names the method and the place.
 fn guarded<T>(method: &str, call: impl FnOnce() -> Result<T, String>) -> RResult<T, RString> {
-    match catch_unwind(AssertUnwindSafe(call)) {
+    quiet_hook();
+    let outer = INSIDE.replace(true);
+    let outcome = catch_unwind(AssertUnwindSafe(call));
+    INSIDE.set(outer);
+    match outcome {
         Ok(Ok(value)) => ROk(value),
         Ok(Err(text)) => RErr(text.into()),
         Err(payload) => {
@@ -29,7 +57,7 @@ fn guarded<T>(method: &str, call: impl FnOnce() -> Result<T, String>) -> RResult
                 .unwrap_or_else(|| "no message".into());
             // Dropping a payload may run the plugin's code again and panic again.
             std::mem::forget(payload);
-            RErr(format!("the plugin panicked in `{method}`: {text}").into())
+            RErr(format!("the plugin panicked in `{method}`{}: {text}", PANIC_PLACE.take()).into())
         }
     }
 }
@@ -101,6 +129,7 @@ macro_rules! export_plugin {
             fn module() -> $crate::abi::PluginModule_Ref {
                 use $crate::boundary::__PrefixTypeTrait as _;
                 $crate::abi::PluginModule {
+                    abi_major: $crate::abi::ABI_MAJOR,
                     abi_minor: $crate::abi::ABI_MINOR,
                     panic_unwind: cfg!(panic = "unwind"),
                     id: $crate::abi_stable::std_types::RStr::from_str(<$plugin as $crate::Plugin>::ID),
@@ -177,7 +206,7 @@ mod tests {
     fn a_panic_in_any_method_is_an_error_that_names_it() {
         for (panic, method) in [("open", "describe"), ("description", "describe"), ("record", "record"), ("ids", "ids")] {
             let error = outcome(panic, method).unwrap_or_else(|| panic!("{method} did not fail"));
-            assert_eq!(error, format!("the plugin panicked in `{method}`: boom"));
+            assert!(error.starts_with(&format!("the plugin panicked in `{method}` at ")) && error.ends_with(": boom"), "{error}");
         }
         for method in ["describe", "record", "ids"] {
             assert_eq!(outcome("nowhere", method), None);

@@ -111,6 +111,17 @@ macro_rules! params {
                 Ok(Self { $($field),* })
             }
         }
+
+        /// As a field of other parameters.
+        impl $crate::params::Wire for $name {
+            const LEN: usize = <Self as $crate::params::Params>::LEN;
+            fn put(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&$crate::params::Params::encode(self));
+            }
+            fn get(bytes: &[u8]) -> Result<Self, String> {
+                $crate::params::Params::decode(bytes)
+            }
+        }
     };
 }
 

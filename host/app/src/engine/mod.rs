@@ -1,0 +1,123 @@
+//! A model that is open: plugin, weights, program, states and executor, wired together.
+//!
+//! [`open`] is the way in; what it chose and why is in [`Facts`]. After that the engine knows no files and no plugin: it steps rows.
+
+mod find;
+mod open;
+
+use coli_base::{Error, Result};
+use coli_chain::cpu::Ports;
+use coli_chain::program::OpTable;
+use coli_chain::{ConvId, CpuExecutor, Row, States, Step};
+use coli_plugin_api::program::ports;
+use coli_shaders::contract::Sampling;
+
+pub use find::{ModelFolder, discover_plugins, find_model};
+pub use open::{OpenRequest, Opened, open, record_all};
+
+/// Rows whose logits are computed at a time. Logits are the widest value there is.
+pub const OUTS_MAX: usize = 16;
+
+/// What was chosen when a model was opened.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    /// The plugin's id.
+    pub plugin: String,
+    /// The plugin's version.
+    pub plugin_version: String,
+    /// The device.
+    pub device: String,
+    /// Why that device.
+    pub device_reason: String,
+    /// The precision.
+    pub precision: String,
+    /// Why that precision.
+    pub precision_reason: String,
+    /// Positions of the context.
+    pub context: u32,
+    /// Token ids are below this.
+    pub vocab: u32,
+    /// Rows of a prompt that run together.
+    pub prompt_rows: usize,
+    /// Bytes of weights.
+    pub weight_bytes: u64,
+    /// Bytes planned for weights, scratch memory and one full context.
+    pub planned_bytes: u64,
+}
+
+/// An open model.
+pub struct Engine {
+    facts: Facts,
+    executor: CpuExecutor,
+    states: States,
+}
+
+impl Engine {
+    /// What was chosen.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// A new conversation.
+    pub fn open_conversation(&mut self) -> ConvId {
+        self.states.open()
+    }
+
+    /// Forgets a conversation.
+    pub fn close_conversation(&mut self, conv: ConvId) {
+        self.states.close(conv);
+    }
+
+    /// Positions that a conversation has; 0 where there is no such conversation.
+    pub fn len(&self, conv: ConvId) -> u32 {
+        self.states.len(conv).unwrap_or(0)
+    }
+
+    /// Forgets a conversation's positions from `len` on.
+    pub fn rewind(&mut self, conv: ConvId, len: u32) {
+        self.states.rewind(conv, len);
+    }
+
+    /// Runs a step; `observe` sees the ports of every segment.
+    pub fn step(&mut self, step: &Step, observe: impl FnMut(&Ports<'_>) -> Result<()>) -> Result<()> {
+        self.executor.run(&mut self.states, step, observe)
+    }
+
+    /// Appends tokens to a conversation, in steps of at most `prompt_rows`, and gives the token that follows the last one.
+    /// `proceed` is asked before each step and may end the work with an error.
+    pub fn append(&mut self, conv: ConvId, ids: &[u32], sampling: Sampling, mut proceed: impl FnMut() -> Result<()>) -> Result<u32> {
+        let mut sampled = None;
+        let mut left = ids.len();
+        for chunk in ids.chunks(self.facts.prompt_rows) {
+            proceed()?;
+            left -= chunk.len();
+            let start = self.len(conv);
+            let rows = chunk.iter().enumerate().map(|(index, id)| {
+                let last = left == 0 && index + 1 == chunk.len();
+                Row::text(conv, start + index as u32, *id, last.then_some(sampling))
+            });
+            let step = Step { rows: rows.collect() };
+            self.step(&step, |ports| {
+                sampled = sampled_id(ports).or(sampled);
+                Ok(())
+            })?;
+        }
+        sampled.ok_or_else(|| Error::run("there are no tokens to run"))
+    }
+}
+
+fn sampled_id(ports: &Ports<'_>) -> Option<u32> {
+    let (ids, rows) = ports.get(ports::SAMPLED)?;
+    let last = rows.checked_sub(1)?;
+    u32::try_from(ids.ints(last)[0]).ok()
+}
+
+/// The op library's ids, as manifests name them.
+pub fn op_ids() -> Vec<String> {
+    coli_shaders::ops::all().into_iter().map(|entry| entry.id).collect()
+}
+
+/// The op library.
+pub fn op_table() -> OpTable {
+    OpTable::library()
+}

@@ -1,0 +1,97 @@
+//! Opens a model: folder, plugin, description, recordings, program, plan, weights, executor, in this order. All that can be refused is
+//! refused before a weight is read.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use coli_base::{Error, Result};
+use coli_chain::state::PAGE_POSITIONS;
+use coli_chain::{CpuExecutor, Program, States};
+use coli_place::device::{DeviceFacts, DeviceRequest};
+use coli_place::precision::{PrecisionFacts, PrecisionRequest};
+use coli_place::{context, device, precision, prompt};
+use coli_plugin_api::describe::{Container, DescribeRequest, Description, SegmentName};
+use coli_plugins::{Library, ModelKind, PluginModel, Plugins};
+use coli_store::{Checkpoint, Plan};
+
+use super::{Engine, Facts, OUTS_MAX, op_table};
+
+/// What decides how a model runs.
+#[derive(Debug, Clone, Default)]
+pub struct OpenRequest {
+    /// `--device`.
+    pub device: DeviceRequest,
+    /// `--precision`.
+    pub precision: PrecisionRequest,
+    /// `--ctx`.
+    pub context: Option<u32>,
+}
+
+/// An open model and what a command may still want to read of its folder.
+pub struct Opened {
+    /// The engine.
+    pub engine: Engine,
+    /// The folder.
+    pub checkpoint: Checkpoint,
+    /// A line for the log, where more than one plugin serves the model.
+    pub note: Option<String>,
+}
+
+/// Opens the model in a folder. `announce` hears of the choices before the weights are read, `progress` of bytes read and of all.
+pub fn open(
+    folder: &Path,
+    plugins: &Plugins,
+    request: &OpenRequest,
+    announce: &mut dyn FnMut(&Facts),
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Opened> {
+    // What was asked for by name fails first: it needs no model.
+    let device = device::choose(&request.device, DeviceFacts { vulkan_built: false })?;
+    let precision = precision::choose(request.precision, PrecisionFacts { fast_kernels: false })?;
+    let checkpoint = coli_store::open(folder)?;
+    let selection = plugins.select(ModelKind::ModelType(checkpoint.model_type()?))?;
+    let manifest = &selection.plugin.manifest;
+    if manifest.needs_tokenizer {
+        return Err(Error::refused(format!("plugin {}: it asks for the tokenizer's texts, which this host does not give", manifest.id)));
+    }
+    let model = PluginModel::new(&Library::load(selection.plugin)?)?;
+    let description = model.describe(&DescribeRequest {
+        container: Container::Hf,
+        config: checkpoint.config().clone(),
+        tensors: checkpoint.facts(),
+        tokenizer: None,
+    })?;
+    let within = |error: Error| error.within(format!("plugin {}", manifest.id));
+    let recordings = record_all(&model, &description)?;
+    let program = Program::build(&description, &recordings, &op_table(), &[]).map_err(within)?;
+    program.check_language_model().map_err(within)?;
+
+    let context = context::choose(request.context, description.context_max)?;
+    let prompt_rows = prompt::chunk_rows(context.value).value as usize;
+    let states = States::new(&description, PAGE_POSITIONS, context.value);
+    let plan = Plan::new(&checkpoint, &description)?;
+    let scratch = program.scratch_bytes(prompt_rows, OUTS_MAX).0;
+    let facts = Facts {
+        plugin: manifest.id.clone(),
+        plugin_version: manifest.version.clone(),
+        device: device.value.to_string(),
+        device_reason: device.reason,
+        precision: precision.value.to_string(),
+        precision_reason: precision.reason,
+        context: context.value,
+        vocab: description.vocab,
+        prompt_rows,
+        weight_bytes: plan.bytes(),
+        planned_bytes: plan.bytes() + scratch + states.conversation_bytes(context.value).0,
+    };
+    announce(&facts);
+    let weights = plan.load(progress)?;
+    let executor = CpuExecutor::new(Arc::new(program), Arc::new(weights), prompt_rows, OUTS_MAX)?;
+    let note = selection.note;
+    Ok(Opened { engine: Engine { facts, executor, states }, checkpoint, note })
+}
+
+/// The bytes of every segment of a description.
+pub fn record_all(model: &PluginModel, description: &Description) -> Result<Vec<(SegmentName, Vec<u8>)>> {
+    description.segments.iter().map(|name| Ok((*name, model.record(*name)?))).collect()
+}

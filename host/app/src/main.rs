@@ -1,0 +1,5 @@
+//! The `coli` binary.
+
+fn main() -> std::process::ExitCode {
+    coli_app::run()
+}

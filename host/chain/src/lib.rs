@@ -1,0 +1,16 @@
+//! Recorded programs and the executors that run them.
+//!
+//! The order of a token's path is the order of the modules: [`program`] turns a plugin's bytes into a program that nothing can be wrong
+//! with; [`state`] holds what conversations remember; [`step`] says which rows run; [`cpu`] runs them.
+//!
+//! What this crate must not know: files, tokenizers, plugins as libraries, model names.
+
+pub mod cpu;
+pub mod program;
+pub mod state;
+pub mod step;
+
+pub use cpu::CpuExecutor;
+pub use program::{PortSpec, Program};
+pub use state::{ConvId, States};
+pub use step::{Row, Step};

@@ -1,0 +1,99 @@
+//! Rules of a description that hold whatever the segments record.
+
+use std::collections::HashSet;
+
+use coli_plugin_api::describe::{Description, ExpertGroup, Keep, SegmentName, State, StateKind, Weight};
+
+/// Numbers a row of a value, a state or a matrix; the largest known vocabulary is an eighth of it.
+pub(super) const WIDTH_MAX: u32 = 1 << 21;
+/// Positions of a conversation.
+const CONTEXT_MAX: u32 = 1 << 26;
+/// Layers, and so segments of each kind; the deepest known model has 93.
+const SEGMENTS_MAX: usize = 4096;
+
+pub(super) fn check(description: &Description) -> Result<(), String> {
+    in_range("context_max", description.context_max, CONTEXT_MAX)?;
+    in_range("vocab", description.vocab, WIDTH_MAX)?;
+    segments(&description.segments)?;
+    for (index, weight) in description.weights.iter().enumerate() {
+        self::weight(weight).map_err(|fault| format!("weight {index} `{}`: {fault}", shown(&weight.role)))?;
+    }
+    let known: HashSet<SegmentName> = description.segments.iter().copied().collect();
+    for (index, state) in description.states.iter().enumerate() {
+        self::state(state, &known).map_err(|fault| format!("state {index} `{}`: {fault}", shown(&state.role)))?;
+    }
+    for (index, group) in description.groups.iter().enumerate() {
+        self::group(group).map_err(|fault| format!("group {index} `{}`: {fault}", shown(&group.role)))?;
+    }
+    Ok(())
+}
+
+/// Ascending order of names is the order of a step: embed, the layers, head.
+fn segments(segments: &[SegmentName]) -> Result<(), String> {
+    if segments.is_empty() || segments.len() > SEGMENTS_MAX {
+        return Err(format!("{} segments, expected 1 to {SEGMENTS_MAX}", segments.len()));
+    }
+    if let Some(pair) = segments.windows(2).find(|pair| pair[0] >= pair[1]) {
+        return Err(format!("segment `{}` comes after `{}`", pair[1], pair[0]));
+    }
+    let mut layer = 0;
+    for name in segments {
+        match name {
+            SegmentName::Embed | SegmentName::Head => {}
+            SegmentName::Layer(index) if *index == layer => layer += 1,
+            SegmentName::Layer(index) => return Err(format!("segment `layer.{index}` where `layer.{layer}` is expected")),
+            other => return Err(format!("segments of the kind of `{other}` are not implemented")),
+        }
+    }
+    Ok(())
+}
+
+fn weight(weight: &Weight) -> Result<(), String> {
+    if !(1..=2).contains(&weight.shape.len()) {
+        return Err(format!("{} dimensions, expected 1 or 2", weight.shape.len()));
+    }
+    weight.shape.iter().try_for_each(|len| in_range("a dimension", *len, WIDTH_MAX))?;
+    if weight.table.is_some() {
+        return Err("tables that may stay on disk are not implemented".into());
+    }
+    Ok(())
+}
+
+fn state(state: &State, segments: &HashSet<SegmentName>) -> Result<(), String> {
+    if !segments.contains(&state.owner) {
+        return Err(format!("its owner `{}` is not a segment", state.owner));
+    }
+    match &state.kind {
+        StateKind::Rows { parts, stride, keep } => {
+            if parts.is_empty() {
+                return Err("its rows have no parts".into());
+            }
+            parts.iter().try_for_each(|part| in_range("a part's width", part.width, WIDTH_MAX))?;
+            match (stride, keep) {
+                (1, Keep::All) => Ok(()),
+                (1, Keep::Last(_)) => Err("rows that keep the last n are not implemented".into()),
+                (stride, _) => Err(format!("rows of stride {stride} are not implemented")),
+            }
+        }
+        StateKind::Accumulator { .. } => Err("accumulators are not implemented".into()),
+    }
+}
+
+fn group(group: &ExpertGroup) -> Result<(), String> {
+    in_range("count", group.count, 1 << 16)?;
+    in_range("width", group.width, WIDTH_MAX)?;
+    in_range("hidden", group.hidden, WIDTH_MAX)?;
+    if group.layers.is_empty() || group.layers.len() > SEGMENTS_MAX {
+        return Err(format!("{} layers, expected 1 to {SEGMENTS_MAX}", group.layers.len()));
+    }
+    Ok(())
+}
+
+fn in_range(what: &str, value: u32, max: u32) -> Result<(), String> {
+    if (1..=max).contains(&value) { Ok(()) } else { Err(format!("{what} is {value}, expected 1 to {max}")) }
+}
+
+/// A role as an error prints it, whatever the plugin wrote there.
+fn shown(role: &str) -> String {
+    role.chars().filter(|c| !c.is_control()).take(64).collect()
+}

@@ -1,0 +1,177 @@
+//! From a plugin's description and the bytes of its segments to a [`Program`].
+//!
+//! Everything is checked here, before anything runs, in this order: the description ([`description`]); for each segment its bytes, its
+//! tables, single assignment, states and every op's own rules ([`segment`]); the ports between segments and the ones that the host
+//! reads ([`link`]). An error names segment, op and field, and nothing is accepted in part. After that executors believe every shape.
+
+mod description;
+mod link;
+mod scratch;
+mod segment;
+
+use std::collections::HashMap;
+
+use coli_base::units::Bytes;
+use coli_base::{Error, Result};
+use coli_plugin_api::describe::{Description, SegmentName};
+use coli_plugin_api::program::{Builtin, GroupId, StateId, Ty, WeightId, ports};
+use coli_shaders::contract::{Kernel, OpEntry};
+
+pub use scratch::Slot;
+
+/// The op library by `name@version`.
+pub struct OpTable(HashMap<String, OpEntry>);
+
+impl OpTable {
+    /// The ops that this host has.
+    pub fn library() -> Self {
+        Self(coli_shaders::ops::all().into_iter().map(|entry| (entry.id.clone(), entry)).collect())
+    }
+
+    /// Whether there is such an op.
+    pub fn has(&self, id: &str) -> bool {
+        self.0.contains_key(id)
+    }
+
+    fn get(&self, id: &str) -> Option<&OpEntry> {
+        self.0.get(id)
+    }
+}
+
+/// The rows that a value has one of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Rows {
+    /// The rows of the step.
+    Tokens,
+    /// The rows whose outputs are wanted.
+    Outs,
+}
+
+/// A port that comes from outside the program: from the host, or from the other side of a cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortSpec {
+    /// Its name.
+    pub name: String,
+    /// Its rows.
+    pub rows: Rows,
+    /// What its numbers are.
+    pub ty: Ty,
+    /// Numbers a row.
+    pub width: u32,
+}
+
+/// Where an operand is read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A scratch slot.
+    Slot(usize),
+    /// A row input, by its number in [`Program::inputs`].
+    Input(usize),
+}
+
+/// An operand with its place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlacedOperand {
+    pub place: Place,
+    /// Words of a row at that place.
+    pub stride: usize,
+    pub col0: usize,
+    pub ncols: usize,
+}
+
+/// An op that is ready to run.
+pub(crate) struct LinkedOp {
+    pub id: String,
+    pub kernel: Kernel,
+    pub rows: Rows,
+    pub ins: Vec<PlacedOperand>,
+    /// Slot and width of each output.
+    pub outs: Vec<(usize, usize)>,
+    pub weights: Vec<WeightId>,
+    pub states: Vec<StateId>,
+    pub groups: Vec<GroupId>,
+}
+
+/// A port that can be read after its segment has run.
+#[derive(Debug, Clone)]
+pub(crate) struct LinkedPort {
+    pub spec: PortSpec,
+    pub slot: usize,
+}
+
+/// A segment that is ready to run.
+pub(crate) struct LinkedSegment {
+    pub name: SegmentName,
+    pub ops: Vec<LinkedOp>,
+    pub outputs: Vec<LinkedPort>,
+    /// Whether it works on wanted rows, and so runs in slices of them.
+    pub sliced: bool,
+}
+
+/// A row input that the executor fills for every step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BuiltinInput {
+    pub kind: Builtin,
+    pub rows: Rows,
+    pub width: usize,
+}
+
+/// A validated program: segments in order, with every value in a slot of scratch memory.
+pub struct Program {
+    pub(crate) segments: Vec<LinkedSegment>,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) inputs: Vec<BuiltinInput>,
+    pub(crate) given: Vec<LinkedPort>,
+    description: Description,
+}
+
+impl Program {
+    /// Checks and links the segments of a description. `given` are ports that come from outside; without any, the first segment has none.
+    pub fn build(description: &Description, recordings: &[(SegmentName, Vec<u8>)], ops: &OpTable, given: &[PortSpec]) -> Result<Self> {
+        description::check(description).map_err(|fault| Error::refused(format!("the plugin's description: {fault}")))?;
+        let names: Vec<SegmentName> = recordings.iter().map(|(name, _)| *name).collect();
+        if names != description.segments {
+            return Err(Error::refused("the recorded segments are not those of the description"));
+        }
+        let mut checked = Vec::with_capacity(recordings.len());
+        for (name, bytes) in recordings {
+            let segment = segment::check(*name, bytes, description, ops);
+            checked.push(segment.map_err(|fault| Error::refused(format!("{name}: {fault}")))?);
+        }
+        link::link(description.clone(), checked, given).map_err(Error::refused)
+    }
+
+    /// What the plugin described.
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// Checks that the program is a language model: its head gives logits over the vocabulary and a sampled id.
+    pub fn check_language_model(&self) -> Result<()> {
+        let outputs = self.segments.last().map_or(&[][..], |segment| &segment.outputs[..]);
+        let vocab = self.description.vocab;
+        for (name, ty, width) in [(ports::LOGITS, Ty::F32, vocab), (ports::SAMPLED, Ty::I32, 1)] {
+            let want = PortSpec { name: name.into(), rows: Rows::Outs, ty, width };
+            if !outputs.iter().any(|port| port.spec == want) {
+                return Err(Error::refused(format!("the last segment has no port `{name}` of {width} {ty:?} for each wanted row")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Scratch memory for so many rows of a step and of wanted rows.
+    pub fn scratch_bytes(&self, tokens_max: usize, outs_max: usize) -> Bytes {
+        let words = |rows: Rows, width: usize| width * if rows == Rows::Tokens { tokens_max } else { outs_max };
+        let slots: usize = self.slots.iter().map(|slot| words(slot.rows, slot.width)).sum();
+        let inputs: usize = self.inputs.iter().map(|input| words(input.rows, input.width)).sum();
+        Bytes(4 * (slots + inputs) as u64)
+    }
+
+    /// Ops of each segment, for `coli plugins dump` and tests.
+    pub fn ops(&self) -> impl Iterator<Item = (SegmentName, &str)> {
+        self.segments.iter().flat_map(|segment| segment.ops.iter().map(|op| (segment.name, op.id.as_str())))
+    }
+}
+
+#[cfg(test)]
+mod tests;

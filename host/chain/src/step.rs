@@ -1,0 +1,124 @@
+//! A step: the rows that run together, and the checks that let every op believe them.
+
+use std::collections::HashMap;
+
+use coli_base::{Error, Result};
+use coli_shaders::contract::{RowAt, Sampling};
+
+use crate::state::{ConvId, States};
+
+/// A row of a step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Row {
+    /// Its conversation.
+    pub conv: ConvId,
+    /// Its cache position.
+    pub pos: u32,
+    /// Its rotary position on each axis; the cache position but after pictures.
+    pub rpos: [i32; 4],
+    /// Its token.
+    pub token: u32,
+    /// Whether its outputs are wanted, and how a token is chosen from them.
+    pub out: Option<Sampling>,
+}
+
+impl Row {
+    /// A text row.
+    pub fn text(conv: ConvId, pos: u32, token: u32, out: Option<Sampling>) -> Self {
+        Self { conv, pos, rpos: [pos as i32; 4], token, out }
+    }
+}
+
+/// Rows that run together. Rows of a conversation are contiguous, consecutive in position, and follow what it has.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Step {
+    /// The rows.
+    pub rows: Vec<Row>,
+}
+
+/// A step whose rows hold what they promise, with room made for them.
+pub(crate) struct CheckedStep {
+    /// Where each row stands.
+    pub tokens: Vec<RowAt>,
+    /// The same for the wanted rows.
+    pub outs: Vec<RowAt>,
+    /// How a token is chosen, for each wanted row.
+    pub sampling: Vec<Sampling>,
+    /// The positions that each conversation has afterwards.
+    lens: Vec<(ConvId, u32)>,
+}
+
+impl Step {
+    /// Checks the rows and makes room for them. Nothing has changed when it fails, but for room.
+    pub(crate) fn check(&self, states: &mut States, vocab: u32) -> Result<CheckedStep> {
+        let mut lens: Vec<(ConvId, u32)> = vec![];
+        let mut seen: HashMap<ConvId, usize> = HashMap::new();
+        for (index, row) in self.rows.iter().enumerate() {
+            let fault = |what: String| Error::run(format!("row {index} of the step: {what}"));
+            if row.token >= vocab {
+                return Err(fault(format!("token {} of a vocabulary of {vocab}", row.token)));
+            }
+            let next = match seen.get(&row.conv) {
+                Some(last) if last + 1 == index => lens.last().map_or(0, |(_, len)| *len),
+                Some(_) => return Err(fault(format!("rows of conversation {} are not together", row.conv.0))),
+                None => {
+                    let len = states.len(row.conv).ok_or_else(|| fault(format!("conversation {} is not open", row.conv.0)))?;
+                    lens.push((row.conv, len));
+                    len
+                }
+            };
+            if row.pos != next {
+                return Err(fault(format!("position {}, conversation {} continues at {next}", row.pos, row.conv.0)));
+            }
+            seen.insert(row.conv, index);
+            if let Some((_, len)) = lens.last_mut() {
+                *len = next.saturating_add(1);
+            }
+        }
+        for (conv, len) in &lens {
+            states.reserve(*conv, *len)?;
+        }
+        let at = |(index, row): (usize, &Row)| RowAt { conv: row.conv.0, pos: row.pos, step_row: index as u32 };
+        let wanted = || self.rows.iter().enumerate().filter(|(_, row)| row.out.is_some());
+        Ok(CheckedStep {
+            tokens: self.rows.iter().enumerate().map(at).collect(),
+            outs: wanted().map(at).collect(),
+            sampling: self.rows.iter().filter_map(|row| row.out).collect(),
+            lens,
+        })
+    }
+}
+
+impl CheckedStep {
+    /// Notes the new lengths once the step has run.
+    pub(crate) fn commit(&self, states: &mut States) {
+        self.lens.iter().for_each(|(conv, len)| states.commit(*conv, *len));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coli_plugin_api::describe::Description;
+
+    #[test]
+    fn rows_that_break_the_promise_are_refused() {
+        let mut states = States::new(&Description::default(), 4, 100);
+        let (a, b) = (states.open(), states.open());
+        let row = |conv: ConvId, pos: u32| Row::text(conv, pos, 1, None);
+        let mut check = |rows: &[Row]| Step { rows: rows.to_vec() }.check(&mut states, 10).map(|_| ()).map_err(|error| error.text);
+        assert_eq!(check(&[row(a, 0), row(a, 1), row(b, 0)]), Ok(()));
+        let bad = [
+            (vec![row(a, 1)], "continues at 0"),
+            (vec![row(a, 0), row(a, 2)], "continues at 1"),
+            (vec![row(a, 0), row(a, 0)], "continues at 1"),
+            (vec![row(a, 0), row(b, 0), row(a, 1)], "not together"),
+            (vec![row(ConvId(7), 0)], "not open"),
+            (vec![Row::text(a, 0, 10, None)], "vocabulary of 10"),
+        ];
+        for (rows, why) in bad {
+            let text = check(&rows).unwrap_err();
+            assert!(text.contains(why), "{text}: expected {why}");
+        }
+    }
+}

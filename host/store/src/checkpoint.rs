@@ -1,0 +1,337 @@
+//! A stored model's folder: `config.json` and the tensors of all its safetensors files, by name.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use coli_base::{Error, Result};
+use coli_plugin_api::describe::TensorFact;
+use coli_shaders::formats::Format;
+use safetensors::Dtype;
+use serde_json::Value;
+
+use crate::file::OpenFile;
+use crate::header;
+
+const NEEDED: &str = "a model is a folder with config.json, tokenizer.json and *.safetensors";
+const SINGLE: &str = "model.safetensors";
+const INDEX: &str = "model.safetensors.index.json";
+
+/// JSON files are read whole; the index of a model of half a million tensors has 50 MB.
+const JSON_MAX: u64 = 256 << 20;
+
+/// A stored tensor.
+#[derive(Debug)]
+pub struct Tensor {
+    /// Its name in the file.
+    pub name: String,
+    /// Its stored type, for example `bf16`.
+    pub kind: String,
+    /// Dimensions, outermost first.
+    pub shape: Vec<u64>,
+    /// Bytes it takes.
+    pub bytes: u64,
+    /// `None` for a type that we do not serve.
+    pub(crate) format: Option<Format>,
+    /// Position in the checkpoint's files.
+    pub(crate) file: usize,
+    /// From the start of that file; the tensor ends within it.
+    pub(crate) offset: u64,
+}
+
+/// A folder whose headers have been checked. Its files stay open, so that what is read later is what was checked.
+#[derive(Debug)]
+pub struct Checkpoint {
+    dir: PathBuf,
+    config: Value,
+    files: Vec<OpenFile>,
+    tensors: Vec<Tensor>,
+    by_name: HashMap<String, usize>,
+}
+
+/// Opens the model in `dir` and checks everything that can be checked without reading weights.
+pub fn open(dir: &Path) -> Result<Checkpoint> {
+    check_folder(dir)?;
+    let config = read_json(&dir.join("config.json"))?
+        .ok_or_else(|| Error::refused(format!("`{}` is missing; {NEEDED}", dir.join("config.json").display())))?;
+    if !config.is_object() {
+        return Err(Error::refused(format!("`{}` is not a JSON object", dir.join("config.json").display())));
+    }
+    let mut checkpoint = Checkpoint { dir: dir.to_path_buf(), config, files: Vec::new(), tensors: Vec::new(), by_name: HashMap::new() };
+    if dir.join(SINGLE).exists() {
+        checkpoint.add_file(SINGLE)?;
+    } else if let Some(index) = read_json(&dir.join(INDEX))? {
+        checkpoint.add_indexed(&index).map_err(|error| error.within(format_args!("`{}`", dir.join(INDEX).display())))?;
+    } else {
+        checkpoint.add_all()?;
+    }
+    Ok(checkpoint)
+}
+
+impl Checkpoint {
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// `config.json`, an object.
+    pub fn config(&self) -> &Value {
+        &self.config
+    }
+
+    /// The architecture's name, by which a plugin is found.
+    pub fn model_type(&self) -> Result<&str> {
+        match self.config.get("model_type") {
+            Some(Value::String(name)) => Ok(name),
+            Some(other) => Err(Error::refused(format!("`{}`: model_type is {other}, not a name", self.dir.join("config.json").display()))),
+            None => Err(Error::refused(format!("`{}` has no model_type", self.dir.join("config.json").display()))),
+        }
+    }
+
+    /// Every stored tensor, file by file, by name within a file.
+    pub fn tensors(&self) -> &[Tensor] {
+        &self.tensors
+    }
+
+    /// The tensors as `describe` takes them.
+    pub fn facts(&self) -> Vec<TensorFact> {
+        self.tensors.iter().map(|t| TensorFact { name: t.name.clone(), shape: t.shape.clone(), kind: t.kind.clone() }).collect()
+    }
+
+    /// A JSON file of the folder, `None` where there is none.
+    pub fn optional_json(&self, name: &str) -> Result<Option<Value>> {
+        read_json(&self.dir.join(name))
+    }
+
+    /// Position of a tensor in [`Self::tensors`].
+    pub(crate) fn find(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+
+    pub(crate) fn file_of(&self, tensor: &Tensor) -> &OpenFile {
+        &self.files[tensor.file]
+    }
+
+    fn add_file(&mut self, name: &str) -> Result<()> {
+        let (file, entries) = header::open(&self.dir.join(name))?;
+        for entry in entries {
+            let index = self.tensors.len();
+            if let Some(other) = self.by_name.insert(entry.name.clone(), index) {
+                let other = &self.files[self.tensors[other].file].path;
+                let (first, second) = (other.display(), file.path.display());
+                return Err(Error::refused(format!("tensor `{}` is in both `{first}` and `{second}`", entry.name)));
+            }
+            self.tensors.push(Tensor {
+                kind: entry.dtype.to_string().to_lowercase(),
+                format: format_of(entry.dtype),
+                name: entry.name,
+                shape: entry.shape,
+                bytes: entry.bytes,
+                file: self.files.len(),
+                offset: entry.offset,
+            });
+        }
+        self.files.push(file);
+        Ok(())
+    }
+
+    /// Every safetensors file of the folder.
+    fn add_all(&mut self) -> Result<()> {
+        let fail = |error: io::Error| Error::refused(format!("`{}`: {error}", self.dir.display()));
+        let mut names = BTreeSet::new();
+        for entry in std::fs::read_dir(&self.dir).map_err(fail)? {
+            let name = entry.map_err(fail)?.file_name();
+            if let Some(name) = name.to_str().filter(|name| name.ends_with(".safetensors")) {
+                names.insert(name.to_owned());
+            }
+        }
+        if names.is_empty() {
+            return Err(Error::refused(format!("`{}` has no *.safetensors; {NEEDED}", self.dir.display())));
+        }
+        names.iter().try_for_each(|name| self.add_file(name))
+    }
+
+    /// The files that the index names; each of its entries must be true.
+    fn add_indexed(&mut self, index: &Value) -> Result<()> {
+        let claims = claims(index)?;
+        let mut shards: Vec<&str> = claims.values().copied().collect();
+        shards.sort_unstable();
+        shards.dedup();
+        for shard in shards {
+            if !self.dir.join(shard).exists() {
+                return Err(Error::refused(format!("shard `{}` is missing", self.dir.join(shard).display())));
+            }
+            self.add_file(shard)?;
+        }
+        for (name, shard) in claims {
+            let Some(tensor) = self.find(name).map(|at| &self.tensors[at]) else {
+                return Err(Error::refused(format!("tensor `{name}` should be in `{shard}` and is in no shard")));
+            };
+            let actual = &self.file_of(tensor).path;
+            if *actual != self.dir.join(shard) {
+                return Err(Error::refused(format!("tensor `{name}` should be in `{shard}` and is in `{}`", actual.display())));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The index's map from tensors to files of this folder, checked for form.
+fn claims(index: &Value) -> Result<BTreeMap<&str, &str>> {
+    let map = index.get("weight_map").and_then(Value::as_object).ok_or_else(|| Error::refused("no weight_map"))?;
+    if map.is_empty() {
+        return Err(Error::refused("weight_map is empty"));
+    }
+    let mut claims = BTreeMap::new();
+    for (name, shard) in map {
+        // A path out of the folder would read whatever the index's author likes.
+        let inside = |shard: &&str| !shard.is_empty() && Path::new(shard).components().all(|part| matches!(part, Component::Normal(_)));
+        let shard = shard.as_str().filter(inside);
+        let shard = shard.ok_or_else(|| Error::refused(format!("weight_map of tensor `{name}` names no file of this folder")))?;
+        claims.insert(name.as_str(), shard);
+    }
+    Ok(claims)
+}
+
+fn check_folder(dir: &Path) -> Result<()> {
+    let shown = dir.display();
+    if dir.is_dir() {
+        return Ok(());
+    }
+    Err(Error::refused(match std::fs::metadata(dir) {
+        Ok(_) if dir.extension().is_some_and(|end| end.eq_ignore_ascii_case("gguf")) => {
+            format!("`{shown}`: GGUF files are not implemented; {NEEDED}")
+        }
+        Ok(_) => format!("`{shown}` is not a folder; {NEEDED}"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => format!("`{shown}` does not exist; {NEEDED}"),
+        Err(error) => format!("`{shown}`: {error}"),
+    }))
+}
+
+/// A JSON file, `None` where there is none.
+fn read_json(path: &Path) -> Result<Option<Value>> {
+    if std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Ok(None);
+    }
+    let file = OpenFile::open(path)?;
+    let refuse = |what: &dyn std::fmt::Display| Error::refused(format!("`{}`: {what}", path.display()));
+    if file.len > JSON_MAX {
+        return Err(refuse(&format_args!("{} bytes, more than {JSON_MAX}", file.len)));
+    }
+    let mut bytes = vec![0; file.len as usize];
+    file.read_at(&mut bytes, 0).map_err(|error| refuse(&error))?;
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| refuse(&error))
+}
+
+fn format_of(dtype: Dtype) -> Option<Format> {
+    match dtype {
+        Dtype::F32 => Some(Format::F32),
+        Dtype::F16 => Some(Format::F16),
+        Dtype::BF16 => Some(Format::Bf16),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Stored, model, save};
+    use coli_base::Kind;
+    use serde_json::json;
+    use tempfile::TempDir;
+
+    /// A folder with two shards: `a` in the first, `b` and `c` in the second.
+    fn shards() -> TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("config.json"), "{}").unwrap();
+        save(&dir.path().join("one.safetensors"), &[Stored::f32("a", &[2])]);
+        save(&dir.path().join("two.safetensors"), &[Stored::bf16("b", &[2]), Stored::bf16("c", &[1])]);
+        dir
+    }
+
+    fn with_index(dir: &TempDir, map: Value) -> Result<Checkpoint> {
+        std::fs::write(dir.path().join(INDEX), json!({ "weight_map": map }).to_string()).unwrap();
+        open(dir.path())
+    }
+
+    fn refusal(result: Result<Checkpoint>) -> String {
+        let error = result.unwrap_err();
+        assert_eq!(error.kind, Kind::Refused);
+        error.text
+    }
+
+    #[test]
+    fn a_single_file_is_a_model() {
+        let dir = model(&[Stored::bf16("w", &[2, 3]), Stored::raw("q", Dtype::I8, &[3], vec![0; 3])]);
+        save(&dir.path().join("extra.safetensors"), &[Stored::f32("other", &[1])]);
+        std::fs::write(dir.path().join("generation_config.json"), r#"{"eos_token_id":0}"#).unwrap();
+        let checkpoint = open(dir.path()).unwrap();
+        assert_eq!(checkpoint.model_type().unwrap(), "test");
+        assert_eq!(checkpoint.dir(), dir.path());
+        let facts: Vec<_> = checkpoint.facts().into_iter().map(|fact| (fact.name, fact.kind, fact.shape)).collect();
+        assert_eq!(facts, [("q".into(), "i8".into(), vec![3]), ("w".into(), "bf16".into(), vec![2, 3])]);
+        assert_eq!(checkpoint.tensors()[1].bytes, 12);
+        assert_eq!(checkpoint.optional_json("generation_config.json").unwrap(), Some(json!({"eos_token_id": 0})));
+        assert_eq!(checkpoint.optional_json("none.json").unwrap(), None);
+    }
+
+    #[test]
+    fn shards_need_no_index() {
+        let dir = shards();
+        let names = |checkpoint: Checkpoint| checkpoint.tensors().iter().map(|t| t.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(open(dir.path()).unwrap()), ["a", "b", "c"]);
+        // With an index, the folder's other files are not the model's.
+        save(&dir.path().join("three.safetensors"), &[Stored::f32("a", &[2])]);
+        let map = json!({"a": "one.safetensors", "b": "two.safetensors", "c": "two.safetensors"});
+        assert_eq!(names(with_index(&dir, map).unwrap()), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn a_duplicate_names_both_files() {
+        let dir = shards();
+        save(&dir.path().join("three.safetensors"), &[Stored::f32("a", &[2])]);
+        let text = refusal(open(dir.path()));
+        assert!(text.contains("`a`") && text.contains("one.safetensors") && text.contains("three.safetensors"), "{text}");
+    }
+
+    #[test]
+    fn a_false_index_is_refused() {
+        let dir = shards();
+        let text = refusal(with_index(&dir, json!({"a": "one.safetensors", "d": "four.safetensors"})));
+        assert!(text.contains("four.safetensors` is missing"), "{text}");
+        let text = refusal(with_index(&dir, json!({"a": "one.safetensors", "b": "one.safetensors", "c": "two.safetensors"})));
+        assert!(text.contains("`b` should be in `one.safetensors`") && text.contains("two.safetensors"), "{text}");
+        let text = refusal(with_index(&dir, json!({"a": "one.safetensors", "d": "one.safetensors"})));
+        assert!(text.contains("`d`") && text.contains("no shard"), "{text}");
+        for bad in [json!({}), json!([]), json!({"a": 3}), json!({"a": "../one.safetensors"}), json!({"a": ""}), json!({"a": "/x"})] {
+            assert!(refusal(with_index(&dir, bad)).contains("weight_map"));
+        }
+        std::fs::write(dir.path().join(INDEX), "{").unwrap();
+        assert!(refusal(open(dir.path())).contains(INDEX));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(refusal(open(&dir.path().join("none"))).contains("does not exist; a model is a folder with config.json"));
+        assert!(refusal(open(dir.path())).contains("config.json` is missing"));
+        for (text, says) in [("[]", "object"), ("{", "EOF"), ("", "EOF")] {
+            std::fs::write(dir.path().join("config.json"), text).unwrap();
+            let refused = refusal(open(dir.path()));
+            assert!(refused.contains("config.json") && refused.contains(says), "{refused}");
+        }
+        std::fs::write(dir.path().join("config.json"), "{}").unwrap();
+        assert!(refusal(open(dir.path())).contains("no *.safetensors"));
+        assert!(refusal(open(&dir.path().join("config.json"))).contains("is not a folder"));
+        std::fs::write(dir.path().join("x.gguf"), "").unwrap();
+        assert!(refusal(open(&dir.path().join("x.gguf"))).contains("GGUF"));
+    }
+
+    #[test]
+    fn a_model_type_is_a_name() {
+        let dir = shards();
+        assert!(open(dir.path()).unwrap().model_type().unwrap_err().text.contains("no model_type"));
+        std::fs::write(dir.path().join("config.json"), r#"{"model_type":3}"#).unwrap();
+        assert!(open(dir.path()).unwrap().model_type().unwrap_err().text.contains("model_type is 3"));
+    }
+}

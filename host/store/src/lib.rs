@@ -1,0 +1,21 @@
+//! Stored models. A [`Checkpoint`] is a folder whose headers have all been checked; a [`Plan`] is a plugin's description held against it,
+//! every read with its place in memory; [`Weights`] are the bytes, as stored.
+//!
+//! The order is fixed: everything that can be found out from headers is found out before the first weight byte is read, so that a wrong
+//! model is refused at once and not after minutes of loading.
+
+mod checkpoint;
+mod file;
+mod header;
+mod load;
+mod memory;
+mod plan;
+#[cfg(test)]
+mod testing;
+mod view;
+mod write;
+
+pub use checkpoint::{Checkpoint, Tensor, open};
+pub use load::{Weights, load};
+pub use plan::Plan;
+pub use write::{F32Tensor, write_safetensors};

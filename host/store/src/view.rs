@@ -1,0 +1,144 @@
+//! What a view selects: a shape, a format and the stored bytes, in order. Nothing is read here.
+
+use coli_base::{Error, Result};
+use coli_plugin_api::describe::View;
+use coli_shaders::formats::Format;
+
+use crate::checkpoint::Checkpoint;
+
+/// A run of bytes of a stored tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Span {
+    /// Position in the checkpoint's tensors.
+    pub(crate) tensor: usize,
+    /// From the start of the tensor.
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+}
+
+/// A view, resolved. `spans` hold exactly the rows of `dims`; no dimension is 0.
+#[derive(Debug, Clone)]
+pub(crate) struct Selection {
+    pub(crate) format: Format,
+    pub(crate) dims: Vec<u64>,
+    pub(crate) spans: Vec<Span>,
+    row_bytes: u64,
+}
+
+impl Selection {
+    /// `[outer, rows, in]` as the matrix `[outer * rows, in]`: the same bytes.
+    pub(crate) fn flatten(mut self) -> Self {
+        if let [outer, rows, width] = self.dims[..] {
+            self.row_bytes /= rows;
+            // No dimension is 0, so the product divides the tensor's bytes.
+            self.dims = vec![outer * rows, width];
+        }
+        self
+    }
+}
+
+/// Resolves a view against what is stored.
+pub(crate) fn resolve(checkpoint: &Checkpoint, view: &View) -> Result<Selection> {
+    match view {
+        View::Tensor(name) => whole(checkpoint, name),
+        View::Rows { of, start, count, step } => {
+            let of = resolve(checkpoint, of)?;
+            rows(&of, (*start).into(), (*count).into(), (*step).into())
+        }
+        View::Concat(parts) => concat(checkpoint, parts),
+    }
+}
+
+/// How messages name a view.
+pub(crate) fn name(view: &View) -> String {
+    match view {
+        View::Tensor(name) => format!("tensor `{name}`"),
+        View::Rows { of, .. } => format!("rows of {}", name(of)),
+        View::Concat(parts) => match parts.first() {
+            Some(first) => format!("{} joined with {} more", name(first), parts.len() - 1),
+            None => "an empty concatenation".to_owned(),
+        },
+    }
+}
+
+/// A whole tensor of a served type. The dimensions of one that is not empty multiply to its bytes, so none of them is absurd.
+pub(crate) fn whole(checkpoint: &Checkpoint, name: &str) -> Result<Selection> {
+    let index = checkpoint.find(name).ok_or_else(|| Error::refused(format!("tensor `{name}` is not stored")))?;
+    let tensor = &checkpoint.tensors()[index];
+    let format = tensor.format.ok_or_else(|| {
+        let served: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+        Error::refused(format!("tensor `{name}` is stored as {}; served are {}", tensor.kind, served.join(", ")))
+    })?;
+    if tensor.bytes == 0 {
+        return Err(Error::refused(format!("tensor `{name}` is empty")));
+    }
+    let rows = tensor.shape.first().copied().unwrap_or(1);
+    let span = Span { tensor: index, offset: 0, bytes: tensor.bytes };
+    // A scalar has no dimension to take rows of; it is a vector of one number.
+    let dims = if tensor.shape.is_empty() { vec![1] } else { tensor.shape.clone() };
+    Ok(Selection { format, dims, spans: vec![span], row_bytes: tensor.bytes / rows })
+}
+
+/// `count` rows from `start`, every `step`-th.
+pub(crate) fn rows(of: &Selection, start: u64, count: u64, step: u64) -> Result<Selection> {
+    if count == 0 || step == 0 {
+        return Err(Error::refused(format!("a view of {count} rows with step {step} selects nothing")));
+    }
+    let last = (count - 1).checked_mul(step).and_then(|reach| reach.checked_add(start));
+    if last.is_none_or(|last| last >= of.dims[0]) {
+        return Err(Error::refused(format!("{count} rows from {start} with step {step} reach beyond the {} rows", of.dims[0])));
+    }
+    let mut spans = Vec::new();
+    if step == 1 {
+        cut(&of.spans, start * of.row_bytes, count * of.row_bytes, &mut spans);
+    } else {
+        (0..count).for_each(|row| cut(&of.spans, (start + row * step) * of.row_bytes, of.row_bytes, &mut spans));
+    }
+    let mut dims = of.dims.clone();
+    dims[0] = count;
+    Ok(Selection { format: of.format, dims, spans, row_bytes: of.row_bytes })
+}
+
+/// Appends `bytes` bytes from `from` of what `spans` hold.
+fn cut(spans: &[Span], mut from: u64, mut bytes: u64, out: &mut Vec<Span>) {
+    for span in spans {
+        if bytes == 0 {
+            return;
+        }
+        if from >= span.bytes {
+            from -= span.bytes;
+            continue;
+        }
+        let taken = bytes.min(span.bytes - from);
+        out.push(Span { tensor: span.tensor, offset: span.offset + from, bytes: taken });
+        bytes -= taken;
+        from = 0;
+    }
+}
+
+fn concat(checkpoint: &Checkpoint, parts: &[View]) -> Result<Selection> {
+    let mut joined: Option<Selection> = None;
+    for part in parts {
+        let next = resolve(checkpoint, part)?;
+        joined = Some(match joined {
+            None => next,
+            Some(before) => append(before, next).map_err(|error| error.within(name(part)))?,
+        });
+    }
+    joined.ok_or_else(|| Error::refused("a concatenation of no views"))
+}
+
+fn append(mut before: Selection, mut next: Selection) -> Result<Selection> {
+    if before.format != next.format {
+        let (first, second) = (before.format.name(), next.format.name());
+        return Err(Error::refused(format!("is {second}, the parts before it are {first}: one matrix has one format")));
+    }
+    if before.dims[1..] != next.dims[1..] {
+        return Err(Error::refused(format!("is {:?}, rows of the parts before it are {:?}", next.dims, &before.dims[1..])));
+    }
+    let rows = before.dims[0].checked_add(next.dims[0]);
+    // The bytes of all rows must have a number too: `rows` above counts with them.
+    before.dims[0] = rows.filter(|rows| rows.checked_mul(before.row_bytes).is_some()).ok_or_else(|| Error::refused("too many rows"))?;
+    before.spans.append(&mut next.spans);
+    Ok(before)
+}

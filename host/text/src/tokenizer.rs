@@ -1,0 +1,130 @@
+//! `tokenizer.json`, read by the `tokenizers` crate.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use coli_base::{Error, Result};
+
+use crate::detokenizer::Detokenizer;
+
+const FILE: &str = "tokenizer.json";
+
+/// Turns text into token ids and back.
+#[derive(Debug, Clone)]
+pub struct Tokenizer(Arc<tokenizers::Tokenizer>);
+
+impl Tokenizer {
+    /// Opens the tokenizer of the model in `dir`.
+    pub fn open(dir: &Path) -> Result<Self> {
+        let path = dir.join(FILE);
+        let shown = path.display();
+        let json = std::fs::read(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                Error::refused(format!("`{shown}` is missing; only `coli eval logits --ids` works without a tokenizer"))
+            }
+            _ => Error::refused(format!("`{shown}`: {error}")),
+        })?;
+        let mut inner =
+            guarded(|| tokenizers::Tokenizer::from_bytes(&json)).map_err(|error| Error::refused(format!("`{shown}`: {}", error.text)))?;
+        // A file may carry the limits of its training: they would silently shorten or lengthen a prompt.
+        inner.with_padding(None);
+        inner.with_truncation(None).map_err(|error| Error::refused(format!("`{shown}`: {error}")))?;
+        Ok(Self(Arc::new(inner)))
+    }
+
+    /// The ids of `text`, with the special tokens that the model's post-processor adds.
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
+        let encoding = guarded(|| self.0.encode_fast(text, true)).map_err(|error| error.within("tokenizing"))?;
+        Ok(encoding.get_ids().to_vec())
+    }
+
+    /// How many tokens there are, added ones too. Ids may have gaps, so this is not one more than the largest.
+    pub fn vocab_len(&self) -> usize {
+        self.0.get_vocab_size(true)
+    }
+
+    /// Turns ids into text as they come; special tokens are left out.
+    pub fn detokenizer(&self) -> Detokenizer {
+        Detokenizer::new(self.clone())
+    }
+
+    pub(crate) fn inner(&self) -> &tokenizers::Tokenizer {
+        &self.0
+    }
+
+    /// The text of all `ids` at once, without special tokens.
+    pub(crate) fn decode(&self, ids: &[u32]) -> Result<String> {
+        guarded(|| self.0.decode(ids, true)).map_err(|error| error.within("detokenizing"))
+    }
+}
+
+/// Calls into the crate, whose parts trust what `tokenizer.json` says of them: a panic there is the file's error, not ours.
+fn guarded<T>(call: impl FnOnce() -> tokenizers::Result<T>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(result) => result.map_err(|error| Error::run(error.to_string())),
+        Err(_) => Err(Error::run(format!("the tokenizer failed; {FILE} contradicts itself"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{byte_fallback, demo, demo_cases, open, parse};
+    use coli_base::Kind;
+
+    #[test]
+    fn the_demo_prompts_have_their_ids() {
+        let tokenizer = demo();
+        assert_eq!(tokenizer.vocab_len(), 4096);
+        let cases = demo_cases();
+        assert_eq!(cases.len(), 50);
+        for case in cases {
+            assert_eq!(tokenizer.encode(&case.prompt).unwrap(), case.prompt_ids, "{}", case.prompt);
+        }
+        assert!(tokenizer.encode("").unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_missing_file_says_what_works_without_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = Tokenizer::open(dir.path()).unwrap_err();
+        assert_eq!(error.kind, Kind::Refused);
+        assert!(error.text.contains("tokenizer.json` is missing") && error.text.contains("eval logits --ids"), "{error}");
+    }
+
+    #[test]
+    fn a_bad_file_is_one_line() {
+        for text in ["", "{", "[]", "{}", r#"{"model":{"type":"BPE","vocab":{},"merges":[["a","b"]]}}"#, "\u{0}"] {
+            let error = parse(text).unwrap_err();
+            assert_eq!(error.kind, Kind::Refused);
+            assert!(error.text.contains("tokenizer.json") && !error.text.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn special_tokens_are_added_and_limits_are_not_kept() {
+        let mut json = byte_fallback();
+        json["post_processor"] = serde_json::json!({
+            "type": "TemplateProcessing",
+            "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+            "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+            "special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}}
+        });
+        json["truncation"] = serde_json::json!({"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0});
+        let padding = serde_json::json!({"strategy": {"Fixed": 100}, "direction": "Right", "pad_to_multiple_of": null, "pad_id": 0});
+        json["padding"] = padding;
+        json["padding"]["pad_type_id"] = 0.into();
+        json["padding"]["pad_token"] = "<unk>".into();
+        let ids = open(&json).encode("ab ab").unwrap();
+        assert_eq!(ids[0], 1);
+        assert!(ids.len() > 2 && ids.len() < 100, "{ids:?}");
+    }
+
+    #[test]
+    fn a_panic_inside_is_an_error() {
+        let error = guarded::<()>(|| panic!("on purpose")).unwrap_err();
+        assert!(error.text.contains("contradicts itself"));
+    }
+}

@@ -1,0 +1,67 @@
+//! What an op must provide, and what it is given: plain data and small traits, with no executor in sight.
+//!
+//! An op is checked once, when a program is validated ([`Op::prepare`]), against [`OpFacts`]; after that its kernel believes every shape.
+//! Its CPU twin ([`Op::cpu`]) is the definition of exact mode: one order of reduction, stated in its folder, so that a row's bits depend
+//! on the row's own history alone.
+
+mod call;
+mod case;
+pub mod case_file;
+pub(crate) mod facts;
+
+pub use call::{Columns, ColumnsMut, CpuCall, ExpertMatrix, RowAt, Sampling, StateAccess, WeightStore};
+pub use case::{Case, CaseWeights, Data, Expected};
+pub use facts::{OpFacts, ValueFacts};
+
+use coli_plugin_api::params::Params;
+
+/// One op, prepared: a value of the implementing type holds the checked parameters and what follows from them.
+pub trait Op: Sized + Send + Sync + 'static {
+    /// Its name, without the version: the mathematics, never a model's name.
+    const NAME: &'static str;
+    /// Its version: a changed layout or meaning is a new one.
+    const VERSION: u16;
+    /// Its parameters.
+    type Params: Params;
+
+    /// Checks arity, types, widths, weights, states and parameters. An error names the operand or field and what was expected; what this
+    /// version defines but no kernel does yet is refused here, by name.
+    fn prepare(params: Self::Params, facts: &OpFacts<'_>) -> Result<Self, String>;
+
+    /// The CPU twin. An error is for what only a run can show, such as an id outside a table.
+    fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String>;
+
+    /// Its cases: tiny recordings with the results that an independent implementation gives.
+    fn cases() -> Vec<Case>;
+}
+
+/// A prepared op of any kind.
+pub type Kernel = Box<dyn Fn(&mut CpuCall<'_>) -> Result<(), String> + Send + Sync>;
+
+/// An op as the registry holds it. No field is optional, so an op without a CPU twin or without cases does not compile.
+pub struct OpEntry {
+    /// `name@version`.
+    pub id: String,
+    /// Decodes the parameters, checks everything, and gives the kernel.
+    pub prepare: fn(&OpFacts<'_>) -> Result<Kernel, String>,
+    /// The op's cases.
+    pub cases: fn() -> Vec<Case>,
+}
+
+impl OpEntry {
+    /// The entry of an op.
+    pub fn of<O: Op>() -> Self {
+        Self { id: op_id::<O>(), prepare: prepare::<O>, cases: O::cases }
+    }
+}
+
+/// `name@version` of an op, as recordings and manifests write it.
+pub fn op_id<O: Op>() -> String {
+    format!("{}@{}", O::NAME, O::VERSION)
+}
+
+fn prepare<O: Op>(facts: &OpFacts<'_>) -> Result<Kernel, String> {
+    let params = O::Params::decode(facts.params)?;
+    let op = O::prepare(params, facts)?;
+    Ok(Box::new(move |call| op.cpu(call)))
+}

@@ -1,0 +1,16 @@
+//! CPU twin: copies. No sums.
+
+use crate::contract::CpuCall;
+
+pub(super) fn run(call: &mut CpuCall<'_>) -> Result<(), String> {
+    for (row, at) in call.rows.iter().enumerate() {
+        let stored = call.states.row_mut(0, at.conv, at.pos);
+        let mut rest = stored.ok_or_else(|| format!("no room for position {} of conversation {}", at.pos, at.conv))?;
+        for part in call.ins {
+            let (head, tail) = rest.split_at_mut(part.width());
+            head.copy_from_slice(part.row(row));
+            rest = tail;
+        }
+    }
+    Ok(())
+}

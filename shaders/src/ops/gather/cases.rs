@@ -1,0 +1,12 @@
+//! Cases of `gather@1`.
+
+use crate::contract::Case;
+use crate::contract::case_file::{self, CaseBuilder};
+
+pub(super) fn all() -> Vec<Case> {
+    case_file::build(include_str!("cases.json"), |b: &mut CaseBuilder| {
+        let (ids, table) = (b.ints("ids"), b.weight("table"));
+        let y = super::record(b.recorder(), ids, table);
+        b.output("y", y);
+    })
+}

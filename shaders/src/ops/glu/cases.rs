@@ -1,0 +1,17 @@
+//! Cases of `glu@1`.
+
+use super::{GluKind, GluParams};
+use crate::contract::Case;
+use crate::contract::case_file::{self, CaseBuilder};
+
+pub(super) fn all() -> Vec<Case> {
+    case_file::build(include_str!("cases.json"), |b: &mut CaseBuilder| {
+        let params = match b.text("kind") {
+            "silu" => GluParams { kind: GluKind::Silu, limit: 0.0 },
+            _ => GluParams { kind: GluKind::SiluClamp, limit: b.number("limit") as f32 },
+        };
+        let (gate, up) = (b.values("g"), b.values("u"));
+        let y = super::record(b.recorder(), gate, up, params);
+        b.output("y", y);
+    })
+}

@@ -1,0 +1,94 @@
+//! `matmul@1`: a matrix applied to each row.
+//!
+//! `y[t] = act(W x[t] + b)`.
+//!
+//! Operands: x `[T, in]`. Weights: W `[out, in]`; then a bias `[out]`. Outputs: y `[T, out]`.
+
+mod cases;
+mod cpu;
+
+use coli_plugin_api::describe::WeightRef;
+use coli_plugin_api::params::Params as _;
+use coli_plugin_api::program::{Ty, ValueDef};
+use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
+use coli_plugin_api::{choice, params};
+
+pub(crate) use cpu::apply;
+
+use crate::contract::{Case, CpuCall, Op, OpFacts, facts};
+
+choice! {
+    /// What is applied to each sum.
+    pub enum MatmulAct {
+        /// Nothing.
+        None = 0, "none";
+        /// `x * sigmoid(x)`.
+        Silu = 1, "silu";
+        /// `x * Phi(x)`.
+        Gelu = 2, "gelu";
+        /// `max(x, 0)`.
+        Relu = 3, "relu";
+        /// `1 / (1 + exp(-x))`.
+        Sigmoid = 4, "sigmoid";
+    }
+}
+
+params! {
+    /// Parameters of `matmul@1`.
+    pub struct MatmulParams {
+        /// What is applied to each sum.
+        act: MatmulAct,
+        /// Whether fast mode must keep f32 activations here: routers and decays.
+        exact: bool,
+    }
+}
+
+/// Records `y = W x`.
+pub fn record(r: &mut Recorder, x: Operand, w: WeightRef) -> Operand {
+    with(r, x, w, MatmulParams { act: MatmulAct::None, exact: false })
+}
+
+/// Records `y = W x` with f32 activations in every mode, for routers.
+pub fn record_exact(r: &mut Recorder, x: Operand, w: WeightRef) -> Operand {
+    with(r, x, w, MatmulParams { act: MatmulAct::None, exact: true })
+}
+
+fn with(r: &mut Recorder, x: Operand, w: WeightRef, params: MatmulParams) -> Operand {
+    let outs = [ValueDef { domain: x.domain, ty: Ty::F32, width: w.rows }];
+    let [y] = r.op(OpCall { name: "matmul@1", ins: &[x], outs: &outs, weights: &[w], params: params.encode(), ..OpCall::default() });
+    y
+}
+
+/// The prepared op.
+pub struct Matmul;
+
+impl Op for Matmul {
+    const NAME: &'static str = "matmul";
+    const VERSION: u16 = 1;
+    type Params = MatmulParams;
+
+    fn prepare(params: MatmulParams, facts: &OpFacts<'_>) -> Result<Self, String> {
+        facts.counts(1..=1, 1, 1..=2, 0, 0)?;
+        facts.one_domain()?;
+        if params.act != MatmulAct::None {
+            return facts::not_implemented(format!("act {}", params.act.text()));
+        }
+        if facts.weights.len() > 1 {
+            return facts::not_implemented("bias");
+        }
+        let x = facts.input(0, Ty::F32)?;
+        let rows = u64::from(facts.weights[0].rows);
+        facts.matrix(0, rows, u64::from(x.width))?;
+        facts.output(0, Ty::F32, rows)?;
+        Ok(Self)
+    }
+
+    fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
+        cpu::run(call);
+        Ok(())
+    }
+
+    fn cases() -> Vec<Case> {
+        cases::all()
+    }
+}

@@ -1,0 +1,33 @@
+//! Where cargo put the program and the plugin libraries. `cargo test` builds neither: `./coli.sh test` builds them first, and these
+//! functions fail with that advice where they are missing or older than their sources.
+
+use std::path::{Path, PathBuf};
+
+/// The root of the source tree.
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap().to_path_buf()
+}
+
+/// The folder with the built program, beside the folder that this test was built into.
+pub fn home() -> PathBuf {
+    let exe = std::env::current_exe().unwrap();
+    exe.ancestors().nth(2).unwrap().to_path_buf()
+}
+
+/// The built program.
+pub fn program() -> PathBuf {
+    let path = home().join(format!("coli{}", std::env::consts::EXE_SUFFIX));
+    assert!(path.is_file(), "{} is not built: run ./coli.sh test, or cargo build --release first", path.display());
+    path
+}
+
+/// The demo model's folder.
+pub fn demo() -> PathBuf {
+    root().join("models/olmoe/demo")
+}
+
+/// The plugins' folder of the source tree.
+pub fn plugins() -> PathBuf {
+    root().join("models")
+}

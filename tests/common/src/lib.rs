@@ -1,0 +1,7 @@
+//! What several test crates use. It may panic: it serves tests only.
+#![allow(clippy::unwrap_used)]
+
+pub mod built;
+pub mod cases;
+pub mod compare;
+pub mod fixture;
