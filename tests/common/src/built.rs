@@ -9,10 +9,11 @@ pub fn root() -> PathBuf {
     here.ancestors().nth(2).unwrap().to_path_buf()
 }
 
-/// The folder with the built program, beside the folder that this test was built into.
+/// The folder with the built program: that of this executable, or of a test the one above its `deps`.
 pub fn home() -> PathBuf {
     let exe = std::env::current_exe().unwrap();
-    exe.ancestors().nth(2).unwrap().to_path_buf()
+    let folder = exe.parent().unwrap();
+    if folder.ends_with("deps") { folder.parent().unwrap().to_path_buf() } else { folder.to_path_buf() }
 }
 
 /// The built program.
