@@ -366,6 +366,7 @@ impl Description {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn segment_names_have_one_spelling() {
@@ -382,5 +383,66 @@ mod tests {
     fn unknown_fields_are_refused() {
         let text = r#"{"context_max":1,"vocab":1,"weights":[],"states":[],"groups":[],"segments":[],"extra":1}"#;
         assert!(serde_json::from_str::<Description>(text).unwrap_err().to_string().contains("extra"));
+    }
+
+    /// One of everything.
+    fn sample() -> Description {
+        let mut d =
+            Description { context_max: 9, vocab: 8, segments: vec![SegmentName::Embed, SegmentName::Layer(0)], ..Description::default() };
+        let rows = View::Rows { of: Box::new(View::tensor("a")), start: 1, count: 2, step: 3 };
+        d.matrix("m", 2, 3, View::Concat(vec![View::tensor("b"), rows]));
+        d.weights[0].table = Some(Residency::Disk);
+        let parts = vec![RowPart { width: 4, may_round: true }];
+        for kind in [StateKind::Rows { parts, stride: 1, keep: Keep::Last(5) }, StateKind::Accumulator { shape: vec![6, 7] }] {
+            d.state(State { role: "s".into(), owner: SegmentName::Layer(0), shared: true, kind });
+        }
+        let fused = |start| ExpertView::Fused { tensor: "c".into(), start };
+        d.group(ExpertGroup {
+            role: "e".into(),
+            count: 4,
+            width: 2,
+            hidden: 3,
+            activation: Activation::SiluClamp { limit: 7.0 },
+            weight_before_down: true,
+            class: GroupClass::Extra,
+            layers: vec![ExpertLayer { gate: fused(0), up: fused(3), down: ExpertView::PerExpert("d.{expert}".into()) }],
+        });
+        d
+    }
+
+    /// What is read survives the border once more.
+    fn holds(text: &[u8]) -> bool {
+        let Ok(description) = serde_json::from_slice::<Description>(text) else { return false };
+        let again = serde_json::to_string(&description).unwrap();
+        assert_eq!(serde_json::from_str::<Description>(&again).unwrap(), description);
+        true
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn damaged_descriptions_never_panic(
+            changes in prop::collection::vec((0usize..4096, any::<u8>()), 0..4),
+            noise in any::<Vec<u8>>(),
+        ) {
+            let mut text = serde_json::to_vec(&sample()).unwrap();
+            prop_assert!(holds(&text));
+            for (at, byte) in changes {
+                let at = at % text.len();
+                text[at] = byte;
+            }
+            holds(&text);
+            holds(&noise);
+        }
+
+        /// A number, a digit or a letter in place of another keeps the JSON whole.
+        #[test]
+        fn descriptions_with_other_values_never_panic(at in 0usize..4096, byte in "[0-9a-z]") {
+            let mut text = serde_json::to_vec(&sample()).unwrap();
+            let places: Vec<usize> = (0..text.len()).filter(|at| text[*at].is_ascii_alphanumeric()).collect();
+            text[places[at % places.len()]] = byte.as_bytes()[0];
+            holds(&text);
+        }
     }
 }

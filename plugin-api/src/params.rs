@@ -192,6 +192,7 @@ mod tests {
         assert_eq!(SAMPLE.encode(), expected);
         assert_eq!(Sample::LEN, 18);
         assert_eq!(Sample::decode(&expected), Ok(SAMPLE));
+        assert_eq!((Way::Left.text(), Way::Right.text()), ("left", "right"));
     }
 
     #[test]

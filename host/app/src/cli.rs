@@ -9,7 +9,12 @@ use coli_plugins::Request;
 
 /// Runs Mixture-of-Experts language models that are larger than memory.
 #[derive(Debug, Parser)]
-#[command(name = "coli", version, about, after_help = "Examples:\n  coli run \"Emma was\"\n  coli run --model DIR --temp 0 \"Once\"\n  coli plugins")]
+#[command(
+    name = "coli",
+    version,
+    about,
+    after_help = "Examples:\n  coli run \"Emma was\"\n  coli run --model DIR --temp 0 \"Once\"\n  coli plugins"
+)]
 pub struct Cli {
     /// Say more: -v tells which plugins were accepted or refused and why, -vv what plugins log
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
@@ -47,13 +52,15 @@ pub struct ModelArgs {
     #[arg(long, default_value = "auto")]
     pub precision: PrecisionRequest,
     /// Positions of the context [default: the model's, at most 4096]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub ctx: Option<u32>,
 }
 
 /// `coli run`.
 #[derive(Debug, Args)]
-#[command(after_help = "Only the text goes to standard output; everything else to standard error.\n\nExamples:\n  coli run \"Emma was\"\n  coli run --temp 0 -n 32 --json \"My dear\"")]
+#[command(
+    after_help = "Only the text goes to standard output; everything else to standard error.\n\nExamples:\n  coli run \"Emma was\"\n  coli run --temp 0 -n 32 --json \"My dear\""
+)]
 pub struct RunArgs {
     /// The text to continue
     pub prompt: Option<String>,
@@ -61,19 +68,19 @@ pub struct RunArgs {
     #[command(flatten)]
     pub model: ModelArgs,
     /// Temperature; 0 takes the most probable token
-    #[arg(long, value_name = "T", default_value_t = 0.8, value_parser = temperature)]
+    #[arg(long, value_name = "T", default_value_t = 0.8, value_parser = temperature, allow_negative_numbers = true)]
     pub temp: f32,
     /// Draw among the K most probable tokens; 0 is all
-    #[arg(long, value_name = "K", default_value_t = 0)]
+    #[arg(long, value_name = "K", default_value_t = 0, allow_negative_numbers = true)]
     pub top_k: u32,
     /// Draw among the most probable tokens that together reach P
-    #[arg(long, value_name = "P", default_value_t = 0.95, value_parser = top_p)]
+    #[arg(long, value_name = "P", default_value_t = 0.95, value_parser = top_p, allow_negative_numbers = true)]
     pub top_p: f32,
     /// Key of the draws; the same seed gives the same text [default: random]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// The most tokens to generate
-    #[arg(short = 'n', long = "tokens", value_name = "N", default_value_t = 256)]
+    #[arg(short = 'n', long = "tokens", value_name = "N", default_value_t = 256, allow_negative_numbers = true)]
     pub tokens: u32,
     /// Print one JSON object at the end instead of the text
     #[arg(long)]
@@ -82,6 +89,7 @@ pub struct RunArgs {
 
 /// `coli eval`.
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Example:\n  coli eval logits --model DIR --ids 1,238,6 --out logits.safetensors")]
 pub enum EvalCommand {
     /// The scores of every token after each of the given ones
     Logits(LogitsArgs),
@@ -95,7 +103,7 @@ pub struct LogitsArgs {
     #[command(flatten)]
     pub model: ModelArgs,
     /// Token ids, separated by commas
-    #[arg(long, value_name = "IDS", value_delimiter = ',', required = true)]
+    #[arg(long, value_name = "IDS", value_delimiter = ',', required = true, allow_negative_numbers = true)]
     pub ids: Vec<u32>,
     /// Safetensors file to write: tensor `logits`, f32 [T, vocab]; an existing file is replaced
     #[arg(long, value_name = "FILE")]
@@ -107,6 +115,7 @@ pub struct LogitsArgs {
 
 /// `coli plugins`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  coli plugins\n  coli plugins --json")]
 pub struct PluginsArgs {
     /// Print a JSON list
     #[arg(long)]

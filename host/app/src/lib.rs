@@ -2,29 +2,47 @@
 //!
 //! The binary only calls [`run`]; tests use [`engine::Engine`] directly.
 
+/// Writes a line to standard error. Where that is closed, nobody is there to be told: no reason to fail, or, as `eprintln!` does, to panic.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), "coli: {}", format_args!($($text)*));
+    }};
+}
+
 pub mod cli;
 pub mod commands;
 pub mod engine;
 mod progress;
 mod stop;
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use clap::error::ErrorKind;
 use coli_base::{Error, Kind};
 
 /// Parses the command line, runs the command, and gives the exit code.
 pub fn run() -> ExitCode {
-    let cli = cli::Cli::parse();
-    match commands::dispatch(&cli) {
+    let parsed = cli::Cli::try_parse().or_else(|error| match error.kind() {
+        // Asked for, or the best answer to a command that is not finished: printed as they are.
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
+        _ => Err(Error::usage(usage_line(&error)).into()),
+    });
+    match parsed.and_then(|cli| commands::dispatch(&cli)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Where standard error is closed, nobody is there to be told.
-            let _ = writeln!(std::io::stderr(), "coli: {error:#}");
+            say!("{error:#}");
             ExitCode::from(exit_code(&error))
         }
     }
+}
+
+/// What clap says, in one line and without the usage, which `--help` has.
+fn usage_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let parts = text.trim_start_matches("error: ").split("\n\n").filter(|part| !part.starts_with("Usage:"));
+    parts.map(|part| part.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>().join("; ")
 }
 
 /// The kind of the first of our errors in the chain decides; anything else failed while running.

@@ -38,6 +38,6 @@ impl Loading {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
-        eprintln!("coli: loaded {} in {:.2} s", Bytes(bytes), self.start.elapsed().as_secs_f64());
+        say!("loaded {} in {:.2} s", Bytes(bytes), self.start.elapsed().as_secs_f64());
     }
 }

@@ -57,7 +57,7 @@ impl CpuExecutor {
     }
 
     /// Runs a step through all segments. `observe` sees the ports of each segment as it ends, and those of a segment over wanted rows
-    /// once for each slice. When it fails, no conversation has grown.
+    /// once for each slice, or once without rows where none is wanted. When it fails, no conversation has grown.
     pub fn run(&mut self, states: &mut States, step: &Step, mut observe: impl FnMut(&Ports<'_>) -> Result<()>) -> Result<()> {
         self.run_given(states, step, &[], &mut observe)
     }
@@ -109,10 +109,12 @@ impl CpuExecutor {
         observe: &mut dyn FnMut(&Ports<'_>) -> Result<()>,
     ) -> Result<()> {
         let program = self.program.clone();
-        let slices = checked.outs.chunks(self.outs_max).zip(checked.sampling.chunks(self.outs_max));
-        for (index, (outs, sampling)) in slices.enumerate() {
+        // There is a first slice even where no row is wanted: what ops over the step's rows write is needed later all the same.
+        for start in (0..checked.outs.len().max(1)).step_by(self.outs_max) {
+            let slice = start..checked.outs.len().min(start.saturating_add(self.outs_max));
+            let (outs, sampling) = (&checked.outs[slice.clone()], &checked.sampling[slice]);
             self.fill_inputs(&program, Rows::Outs, outs.iter().map(|at| &step.rows[at.step_row as usize]));
-            self.run_ops(segment, states, checked, outs, sampling, index == 0)?;
+            self.run_ops(segment, states, checked, outs, sampling, start == 0)?;
             observe(&self.ports(segment, &checked.tokens, outs))?;
         }
         Ok(())
@@ -150,10 +152,12 @@ impl CpuExecutor {
             let rows = match op.rows {
                 Rows::Tokens if !tokens_too => continue,
                 Rows::Tokens => &checked.tokens[..],
+                Rows::Outs if outs.is_empty() => continue,
                 Rows::Outs => outs,
             };
             let sampling = if op.rows == Rows::Outs { sampling } else { &[] };
-            self.run_op(op, rows, sampling, states).map_err(|fault| Error::run(format!("{} op {index} {}: {fault}", segment.name, op.id)))?;
+            self.run_op(op, rows, sampling, states)
+                .map_err(|fault| Error::run(format!("{} op {index} {}: {fault}", segment.name, op.id)))?;
         }
         Ok(())
     }
@@ -192,9 +196,14 @@ fn columns<'a>(operand: &PlacedOperand, slots: &'a [Vec<u32>], inputs: &'a [Vec<
 }
 
 fn zeroed(rows: usize, width: usize) -> Result<Vec<u32>> {
+    let no_memory = || Error::run(format!("no memory for {rows} rows of {width} numbers"));
+    let len = rows.checked_mul(width).ok_or_else(no_memory)?;
     let mut words = Vec::new();
-    let no_memory = |_| Error::run(format!("no memory for {rows} rows of {width} numbers"));
-    words.try_reserve_exact(rows * width).map_err(no_memory)?;
-    words.resize(rows * width, 0);
+    words.try_reserve_exact(len).map_err(|_| no_memory())?;
+    words.resize(len, 0);
     Ok(words)
 }
+
+#[cfg(test)]
+#[path = "cpu_tests.rs"]
+mod tests;

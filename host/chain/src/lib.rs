@@ -7,6 +7,8 @@
 
 pub mod cpu;
 pub mod program;
+#[cfg(test)]
+mod small_model;
 pub mod state;
 pub mod step;
 

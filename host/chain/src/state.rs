@@ -92,7 +92,10 @@ impl States {
     /// Makes room for positions below `positions`. Nothing has changed when it fails.
     pub fn reserve(&mut self, conv: ConvId, positions: u32) -> Result<()> {
         if positions > self.context_max {
-            return Err(Error::run(format!("{positions} positions do not fit a context of {}: make it larger with --ctx", self.context_max)));
+            return Err(Error::run(format!(
+                "{positions} positions do not fit a context of {}: make it larger with --ctx",
+                self.context_max
+            )));
         }
         let wanted = positions.div_ceil(self.page_positions) as usize;
         let have = self.conversation(conv).map_or(0, |conversation| conversation.pages.len());
@@ -139,7 +142,10 @@ impl States {
             let mut rows = Vec::new();
             rows.try_reserve_exact(len).map_err(|_| {
                 let bytes = Bytes(len as u64 * 4);
-                Error::run(format!("no memory for another {} positions of the cache ({bytes} a layer): make the context smaller with --ctx", self.page_positions))
+                Error::run(format!(
+                    "no memory for another {} positions of the cache ({bytes} a layer): make the context smaller with --ctx",
+                    self.page_positions
+                ))
             })?;
             rows.resize(len, 0.0);
             added.push(rows.into_boxed_slice());

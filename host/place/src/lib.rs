@@ -5,6 +5,7 @@
 
 pub mod context;
 pub mod device;
+pub mod memory;
 pub mod precision;
 pub mod prompt;
 

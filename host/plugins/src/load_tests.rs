@@ -1,3 +1,5 @@
+//! Tests of the library loader: what is refused, and how layouts are compared.
+
 use super::*;
 use crate::manifest::Manifest;
 use abi_stable::prefix_type::PrefixTypeTrait as _;

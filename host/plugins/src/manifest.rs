@@ -43,7 +43,7 @@ pub struct Manifest {
     pub gguf_architectures: Vec<String>,
     /// Ops that its recordings use, as `name@version`.
     pub ops: Vec<String>,
-    /// The stem of its library's file name, such as `coli_olmoe`.
+    /// The stem of its library's file name, such as `coli_mine`.
     pub library: String,
     /// Whether it asks for the text of each token id.
     pub needs_tokenizer: bool,
@@ -80,7 +80,7 @@ impl Manifest {
             model_types: keys.list("model_types", Some(&[]), "names of letters, digits, `_`, `-` and `.`", is_name)?,
             gguf_architectures: keys.list("gguf_architectures", Some(&[]), "names of letters, digits, `_`, `-` and `.`", is_name)?,
             ops: keys.list("ops", None, "op names with a version, such as \"norm@1\"", is_op)?,
-            library: keys.text("library", "the stem of a file name, such as \"coli_olmoe\"", is_stem)?,
+            library: keys.text("library", "the stem of a file name, such as \"coli_mine\"", is_stem)?,
             needs_tokenizer: keys.flag("needs_tokenizer")?,
         };
         if manifest.model_types.is_empty() && manifest.gguf_architectures.is_empty() {

@@ -1,4 +1,7 @@
+//! Tests of manifests: every key, and every refusal.
+
 use super::*;
+use proptest::prelude::*;
 
 const GOOD: &str = r#"
 id = "olmoe"
@@ -104,4 +107,30 @@ fn a_file_is_bounded_and_must_be_text() {
     assert_eq!(Manifest::read(&path).unwrap().id, "olmoe");
     assert!(Manifest::read(folder.path()).unwrap_err().text.contains("not a file"));
     assert!(Manifest::read(&folder.path().join("absent")).unwrap_err().text.contains("cannot be read"));
+}
+
+/// What any text gives: a manifest whose names are safe to look for, or one short line.
+fn holds(text: &str) {
+    match Manifest::parse(text) {
+        Ok(manifest) => assert!(!manifest.library_file().contains(['/', '\\'])),
+        Err(why) => assert!(why.len() < 4096 && !why.contains('\n'), "{why}"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn any_text_is_a_manifest_or_one_line(text in any::<String>(), key in 0..KEYS.len(), value in "[\\PC\n]{0,40}") {
+        holds(&text);
+        holds(&with(KEYS[key], &format!("{} = {value}", KEYS[key])));
+        holds(&with(KEYS[key], &format!("{} = {value:?}", KEYS[key])));
+    }
+
+    #[test]
+    fn a_damaged_manifest_is_a_manifest_or_one_line(changes in prop::collection::vec((0..GOOD.len(), any::<char>()), 1..4)) {
+        let mut text: Vec<char> = GOOD.chars().collect();
+        changes.into_iter().for_each(|(at, char)| text[at] = char);
+        holds(&text.into_iter().collect::<String>());
+    }
 }

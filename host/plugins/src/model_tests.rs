@@ -1,3 +1,5 @@
+//! Tests of a plugin's model behind the guarded calls.
+
 use super::*;
 use coli_base::Kind;
 use coli_plugin_api::boundary::new_object;
@@ -59,7 +61,7 @@ fn a_plugins_error_is_one_clean_bounded_line_that_names_it() {
     let error = model.describe(&request(3.into())).unwrap_err();
     assert_eq!((error.kind, error.text.as_str()), (Kind::Refused, "plugin actor: key `act`: expected text [2Jand more"));
     let error = self::model().describe(&request("panic".into())).unwrap_err();
-    assert_eq!(error.text, "plugin actor: the plugin panicked in `describe` at host/plugins/src/model_tests.rs:21: boom");
+    assert_eq!(error.text, "plugin actor: the plugin panicked in `describe` at host/plugins/src/model_tests.rs:23: boom");
     model.describe(&request("play".into())).unwrap();
     let error = model.record(SegmentName::Head).unwrap_err();
     assert!(error.text.starts_with("head: plugin actor: xxx") && error.text.chars().count() < 600, "{}", error.text);

@@ -127,7 +127,7 @@ impl Plugins {
         let others: Vec<&str> = serving.map(|found| found.manifest.id.as_str()).collect();
         let note = (!others.is_empty()).then(|| {
             let (id, others) = (&plugin.manifest.id, others.join(", "));
-            format!("plugin {id} runs {}: it was found before {others}, which would serve it as well", kind.words())
+            format!("plugin {id} runs {}: it was found before {others}, whose manifest claims it as well", kind.words())
         });
         Ok(Selection { plugin, note })
     }

@@ -1,3 +1,5 @@
+//! Tests of the search for plugins, and the choice among them.
+
 use super::*;
 use coli_base::Kind;
 use std::fs;

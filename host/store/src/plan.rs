@@ -1,6 +1,6 @@
 //! A description held against what is stored: every read with its place in memory, all checked before a weight byte is read.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use coli_base::{Error, Result};
 use coli_plugin_api::describe::{Description, ExpertGroup, ExpertView, Residency, View, Weight};
@@ -74,6 +74,18 @@ impl<'a> Plan<'a> {
     /// The memory that the weights will take.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// A line for the log where tensors are stored that the description does not use: a sign of a wrong configuration, or of parts of the
+    /// model that the plugin does not serve.
+    pub fn unused_note(&self) -> Option<String> {
+        let used: HashSet<usize> = self.reads.iter().map(|read| read.span.tensor).collect();
+        let mut unused = self.checkpoint.tensors().iter().enumerate().filter(|(index, _)| !used.contains(index)).map(|(_, tensor)| tensor);
+        let first = unused.next()?;
+        Some(match unused.count() {
+            0 => format!("stored tensor `{}` is not used", first.name),
+            more => format!("{} stored tensors are not used, `{}` among them", more + 1, first.name),
+        })
     }
 }
 
@@ -233,6 +245,19 @@ mod tests {
         assert_eq!(error.kind, coli_base::Kind::Refused);
         assert!(error.text.starts_with("w: "), "{error}");
         error.text
+    }
+
+    #[test]
+    fn what_is_stored_and_not_used_is_named() {
+        let note = |stored: &[Stored]| {
+            let dir = model(stored);
+            let checkpoint = open(dir.path()).unwrap();
+            Plan::new(&checkpoint, &describe(&[4, 3], View::tensor("m"))).unwrap().unused_note()
+        };
+        let tensor = |name| Stored::f32(name, &[4, 3]);
+        assert_eq!(note(&[tensor("m")]), None);
+        assert_eq!(note(&[tensor("m"), tensor("x")]).unwrap(), "stored tensor `x` is not used");
+        assert_eq!(note(&[tensor("m"), tensor("x"), tensor("y")]).unwrap(), "2 stored tensors are not used, `x` among them");
     }
 
     #[test]

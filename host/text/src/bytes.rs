@@ -81,7 +81,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_cut_of_any_bytes_is_the_same_text(bytes in proptest::collection::vec(prop_oneof![any::<u8>(), 0x80u8..0xc0, 0xe0u8..0xf5], 0..40), size in 1usize..5) {
+        fn any_cut_of_any_bytes_is_the_same_text(
+            bytes in proptest::collection::vec(prop_oneof![any::<u8>(), 0x80u8..0xc0, 0xe0u8..0xf5], 0..40),
+            size in 1usize..5,
+        ) {
             let mut tail = Utf8Tail::default();
             let mut text = String::new();
             for piece in bytes.chunks(size) {

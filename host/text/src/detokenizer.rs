@@ -181,7 +181,10 @@ mod tests {
         }
 
         #[test]
-        fn any_ids_of_other_decoders_stream_to_their_valid_text(ids in proptest::collection::vec(0u32..300, 0..60), ascii in any::<bool>()) {
+        fn any_ids_of_other_decoders_stream_to_their_valid_text(
+            ids in proptest::collection::vec(0u32..300, 0..60),
+            ascii in any::<bool>(),
+        ) {
             for json in [metaspace(), byte_fallback(), word_piece()] {
                 let tokenizer = open(&json);
                 let size = tokenizer.vocab_len() as u32;

@@ -1,9 +1,13 @@
 //! `config.json`, its keys checked and typed.
 
+use std::ops::RangeInclusive;
+
 use coli_plugin_api::serde_json::Value;
 
 /// The most that any size of a model may be here; the host bounds what it allocates by itself.
 const SIZE_MAX: u64 = 1 << 21;
+/// Columns of a head; like the ranges of the numbers below, what the ops take, so that an error names the key and not an op's parameter.
+const HEAD_WIDTH_MAX: u32 = 1 << 16;
 
 /// What the pass depends on.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,8 +41,10 @@ impl Config {
             return Err(format!("config.json: `num_key_value_heads` {kv_heads} does not divide `num_attention_heads` {heads}"));
         }
         let head_width = hidden / heads;
-        if !head_width.is_multiple_of(2) {
-            return Err(format!("config.json: a head of {head_width} columns cannot be rotated in pairs"));
+        if !head_width.is_multiple_of(2) || head_width > HEAD_WIDTH_MAX {
+            return Err(format!(
+                "config.json: a head has {head_width} columns (`hidden_size` over `num_attention_heads`), expected an even number to {HEAD_WIDTH_MAX}"
+            ));
         }
         let experts = size(json, "num_experts", 65536)?;
         let experts_used = size(json, "num_experts_per_tok", 1024)?;
@@ -59,7 +65,7 @@ impl Config {
             vocab: size(json, "vocab_size", SIZE_MAX)?,
             context_max: size(json, "max_position_embeddings", 1 << 26)?,
             rope_theta: rope_theta(json)?,
-            norm_eps: number(json, "rms_norm_eps")?.unwrap_or(1e-5) as f32,
+            norm_eps: number(json, "rms_norm_eps", 0.0..=1.0)?.unwrap_or(1e-5) as f32,
             tied_embeddings: flag(json, "tie_word_embeddings")?.unwrap_or(false),
         })
     }
@@ -73,9 +79,9 @@ fn refuse_variants(json: &Value) -> Result<(), String> {
     if flag(json, "attention_bias")?.unwrap_or(false) {
         return Err("config.json: `attention_bias` is not implemented".into());
     }
-    match json.get("hidden_act").map(|act| act.as_str()) {
-        None | Some(Some("silu")) => Ok(()),
-        Some(other) => Err(format!("config.json: `hidden_act` {other:?} is not implemented")),
+    match json.get("hidden_act") {
+        Some(other) if other.as_str() != Some("silu") => Err(format!("config.json: `hidden_act` {other} is not implemented")),
+        _ => Ok(()),
     }
 }
 
@@ -85,11 +91,11 @@ fn rope_theta(json: &Value) -> Result<f64, String> {
     let scaling = parameters.or_else(|| json.get("rope_scaling").filter(|scaling| !scaling.is_null()));
     let kind = scaling.and_then(|scaling| scaling.get("rope_type").or_else(|| scaling.get("type")));
     if let Some(kind) = kind.filter(|kind| kind.as_str() != Some("default")) {
-        return Err(format!("config.json: rope of type {kind} is not implemented"));
+        return Err(format!("config.json: `rope_type` {kind} is not implemented"));
     }
-    let nested = parameters.map_or(Ok(None), |parameters| number(parameters, "rope_theta"))?;
-    let theta = nested.map_or_else(|| number(json, "rope_theta"), |theta| Ok(Some(theta)))?.unwrap_or(10_000.0);
-    if theta >= 1.0 { Ok(theta) } else { Err(format!("config.json: `rope_theta` is {theta}, expected at least 1")) }
+    let theta = |json: &Value| number(json, "rope_theta", 1.0..=1e12);
+    let nested = parameters.map_or(Ok(None), theta)?;
+    Ok(nested.map_or_else(|| theta(json), |theta| Ok(Some(theta)))?.unwrap_or(10_000.0))
 }
 
 fn size(json: &Value, key: &str, max: u64) -> Result<u32, String> {
@@ -110,15 +116,19 @@ fn flag(json: &Value, key: &str) -> Result<Option<bool>, String> {
     }
 }
 
-fn number(json: &Value, key: &str) -> Result<Option<f64>, String> {
+fn number(json: &Value, key: &str, range: RangeInclusive<f64>) -> Result<Option<f64>, String> {
     let Some(value) = json.get(key).filter(|value| !value.is_null()) else { return Ok(None) };
-    value.as_f64().map(Some).ok_or_else(|| format!("config.json: `{key}` is {value}, expected a number"))
+    let number = value.as_f64().filter(|number| range.contains(number));
+    let (least, most) = (range.start(), range.end());
+    number.map(Some).ok_or_else(|| format!("config.json: `{key}` is {value}, expected a number from {least} to {most}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use coli_plugin_api::recorder::Recorder;
     use coli_plugin_api::serde_json::json;
+    use proptest::prelude::*;
 
     fn good() -> Value {
         json!({
@@ -157,13 +167,84 @@ mod tests {
             ("attention_bias", json!(true)),
             ("hidden_act", json!("gelu")),
             ("rms_norm_eps", json!("small")),
+            ("rms_norm_eps", json!(-1e-5)),
+            ("rms_norm_eps", json!(1e300)),
+            ("rope_theta", json!(0.5)),
+            ("rope_theta", json!(1e13)),
+            ("rope_scaling", json!({"rope_type": "yarn"})),
+            ("rope_parameters", json!({"rope_theta": "large"})),
         ];
         for (key, value) in bad {
             let mut json = good();
             json[key] = value.clone();
             let error = Config::read(&json).unwrap_err();
-            assert!(error.contains(key), "{key} = {value}: {error}");
+            let inner = value.as_object().and_then(|keys| keys.keys().next());
+            assert!(error.contains(inner.map_or(key, |inner| inner)), "{key} = {value}: {error}");
         }
         assert!(Config::read(&json!([])).is_err());
+    }
+
+    const KEYS: [&str; 19] = [
+        "hidden_size",
+        "num_hidden_layers",
+        "num_attention_heads",
+        "num_key_value_heads",
+        "intermediate_size",
+        "num_experts",
+        "num_experts_per_tok",
+        "norm_topk_prob",
+        "vocab_size",
+        "max_position_embeddings",
+        "rms_norm_eps",
+        "hidden_act",
+        "clip_qkv",
+        "attention_bias",
+        "rope_theta",
+        "rope_type",
+        "rope_scaling",
+        "rope_parameters",
+        "tie_word_embeddings",
+    ];
+
+    /// Any JSON, numbers mostly: small ones, whose divisions come out even now and then, and the absurd.
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            6 => (0u64..20).prop_map(Value::from),
+            2 => (0u32..64).prop_map(|shift| Value::from(1u64 << shift)),
+            1 => any::<i64>().prop_map(Value::from),
+            1 => any::<f64>().prop_map(Value::from),
+            1 => any::<bool>().prop_map(Value::from),
+            1 => "silu|default|[a-z]{0,3}".prop_map(Value::from),
+            1 => Just(Value::Null),
+        ];
+        leaf.prop_recursive(2, 8, 4, |inner| prop::collection::vec(("rope_theta|rope_type|type", inner), 0..3).prop_map(Value::from_iter))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        /// What is read can be described and recorded.
+        #[test]
+        fn any_config_is_read_or_refused_by_key(changes in prop::collection::vec((0..KEYS.len(), value()), 1..5)) {
+            let mut json = good();
+            changes.into_iter().for_each(|(key, value)| json[KEYS[key]] = value);
+            match Config::read(&json) {
+                Ok(config) => {
+                    let (model, description) = crate::weights::describe(&config);
+                    // A few of thousands of layers, which differ by their number.
+                    for segment in description.segments.iter().take(4).chain(description.segments.last()) {
+                        let mut recorder = Recorder::default();
+                        crate::forward::record(&config, &model, *segment, &mut recorder).unwrap();
+                        recorder.finish().unwrap();
+                    }
+                }
+                Err(error) => prop_assert!(error.starts_with("config.json: ") && KEYS.iter().any(|key| error.contains(key)), "{error}"),
+            }
+        }
+
+        #[test]
+        fn any_json_is_read_or_refused(json in value()) {
+            let _ = Config::read(&json);
+        }
     }
 }

@@ -61,7 +61,8 @@ fn attention(config: &Config, layer: &Layer, x: Operand, r: &mut Recorder) -> Op
     let k = rope::record(r, k, rpos, turn);
     append::record(r, &[k, v], layer.kv);
     let scale = 1.0 / (config.head_width as f32).sqrt();
-    let a = attend::record(r, q, layer.kv, AttendParams::causal(config.heads, config.kv_heads, config.head_width, config.head_width, scale));
+    let params = AttendParams::causal(config.heads, config.kv_heads, config.head_width, config.head_width, scale);
+    let a = attend::record(r, q, layer.kv, params);
     matmul::record(r, a, layer.o)
 }
 

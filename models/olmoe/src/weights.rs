@@ -1,7 +1,8 @@
 //! Weights, states and experts by the published tensor names.
 
 use coli_plugin_api::describe::{
-    Activation, Description, ExpertGroup, ExpertLayer, ExpertView, GroupClass, Keep, RowPart, SegmentName, State, StateKind, View, WeightRef,
+    Activation, Description, ExpertGroup, ExpertLayer, ExpertView, GroupClass, Keep, RowPart, SegmentName, State, StateKind, View,
+    WeightRef,
 };
 use coli_plugin_api::program::{GroupId, StateId};
 

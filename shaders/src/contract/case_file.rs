@@ -5,7 +5,8 @@
 //! All of this panics on a file that is not as expected: it is read by tests only.
 
 use coli_plugin_api::describe::{
-    Activation, Description, ExpertGroup, ExpertLayer, ExpertView, GroupClass, Keep, RowPart, SegmentName, State, StateKind, View, WeightRef,
+    Activation, Description, ExpertGroup, ExpertLayer, ExpertView, GroupClass, Keep, RowPart, SegmentName, State, StateKind, View,
+    WeightRef,
 };
 use coli_plugin_api::program::{GroupId, StateId, Ty};
 use coli_plugin_api::recorder::{Operand, Recorder};

@@ -32,3 +32,6 @@ pub fn all() -> Vec<OpEntry> {
         OpEntry::of::<take::Take>(),
     ]
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,5 @@
 //! Where cargo put the program and the plugin libraries. `cargo test` builds neither: `./coli.sh test` builds them first, and these
-//! functions fail with that advice where they are missing or older than their sources.
+//! functions fail with that advice where they are missing.
 
 use std::path::{Path, PathBuf};
 

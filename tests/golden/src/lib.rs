@@ -51,8 +51,9 @@ pub struct Case {
 
 impl Case {
     fn read(plugin: &str, folder: PathBuf) -> Self {
-        let gate = std::fs::read_to_string(folder.join("gate.toml")).unwrap_or_else(|error| panic!("{}: gate.toml: {error}", folder.display()));
-        let gate: Gate = toml::from_str(&gate).unwrap_or_else(|error| panic!("{}: gate.toml: {error}", folder.display()));
+        let path = folder.join("gate.toml");
+        let gate = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let gate: Gate = toml::from_str(&gate).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert!(gate.logits <= 1e-4 || !gate.why.is_empty(), "{}: a wider gate needs a reason", folder.display());
         let reference = fixture::json(&folder.join("reference.json"));
         let name = format!("{plugin}/{}", folder.file_name().unwrap().to_string_lossy());
@@ -99,8 +100,8 @@ pub fn open(folder: &Path) -> Engine {
     let environment = Environment::from_values(values, Baked::default()).unwrap();
     let plugins = engine::discover_plugins(None, &environment).unwrap();
     let request = OpenRequest { precision: PrecisionRequest::Exact, ..OpenRequest::default() };
-    let opened = engine::open(folder, &plugins, &request, &mut |_| {}, &mut |_, _| {});
-    opened.unwrap_or_else(|error| panic!("{}: {error}", folder.display())).engine
+    let opened = engine::prepare(folder, &plugins, &request).and_then(|prepared| prepared.load(&mut |_, _| {}));
+    opened.unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
 }
 
 /// Appends ids to a conversation in pieces of `piece` tokens and gives the logits of all of them.

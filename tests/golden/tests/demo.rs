@@ -21,7 +21,8 @@ fn the_demo_model_continues_as_the_reference_does() {
         let differs = (0..want.len()).find(|step| have[*step] != want[*step]);
         if let Some(step) = differs {
             let margin = margins[step].as_f64().unwrap();
-            assert!(margin < MARGIN_MIN, "{}: step {step}: {} is not {}, with a margin of {margin}", case["prompt"], have[step], want[step]);
+            let (have, want) = (have[step], want[step]);
+            assert!(margin < MARGIN_MIN, "{}: step {step}: {have} is not {want}, with a margin of {margin}", case["prompt"]);
             ended += 1;
         }
         compared += differs.unwrap_or(want.len());

@@ -12,7 +12,7 @@ fn all() -> Vec<(String, Case)> {
 }
 
 fn whole(case: &Case) -> Vec<std::ops::Range<usize>> {
-    vec![0..case.rows.len()]
+    std::iter::once(0..case.rows.len()).collect()
 }
 
 fn row_by_row(case: &Case) -> Vec<std::ops::Range<usize>> {
@@ -40,7 +40,8 @@ fn every_case_gives_what_the_reference_gives() {
                 (Data::F32(have), Data::F32(want)) => {
                     let error = relative_error(have, want);
                     let bound = expected.tolerance;
-                    assert!(error <= bound, "{op} `{}` port {}: off by {error:e}, bound {bound:e} ({})", case.name, expected.port, case.from);
+                    let (name, port, from) = (&case.name, &expected.port, &case.from);
+                    assert!(error <= bound, "{op} `{name}` port {port}: off by {error:e}, bound {bound:e} ({from})");
                 }
                 (have, want) => assert_eq!(have, want, "{op} `{}` port {} ({})", case.name, expected.port, case.from),
             }

@@ -13,24 +13,25 @@ use coli_shaders::contract::Sampling;
 use coli_store::{F32Tensor, write_safetensors};
 
 use crate::cli::LogitsArgs;
-use crate::engine::Engine;
+use crate::engine::{Engine, Facts};
 
 pub(super) fn run(args: &LogitsArgs, environment: &Environment, verbose: u8) -> anyhow::Result<()> {
-    let mut engine = super::open_model(&args.model, environment, verbose)?.engine;
-    check_ids(&args.ids, &engine)?;
+    let prepared = super::prepare_model(&args.model, environment, verbose)?;
+    check_ids(&args.ids, prepared.facts())?;
+    let mut engine = super::load_model(prepared)?;
     let results = evaluate(&mut engine, &args.ids, args.layers)?;
     match &args.out {
         Some(path) => {
             write_safetensors(path, &results.tensors(args.ids.len()))?;
-            eprintln!("coli: wrote {}", path.display());
+            say!("wrote {}", path.display());
         }
         None => results.print_best(&args.ids, engine.facts().vocab as usize)?,
     }
     Ok(())
 }
 
-fn check_ids(ids: &[u32], engine: &Engine) -> Result<()> {
-    let (vocab, context) = (engine.facts().vocab, engine.facts().context);
+fn check_ids(ids: &[u32], facts: &Facts) -> Result<()> {
+    let (vocab, context) = (facts.vocab, facts.context);
     if let Some(id) = ids.iter().find(|id| **id >= vocab) {
         return Err(Error::usage(format!("--ids: {id} is not below the vocabulary's {vocab}")));
     }
@@ -96,19 +97,15 @@ impl Results {
         tensors
     }
 
-    /// The scores, row after row.
-    pub fn logits(&self) -> &[f32] {
-        &self.logits
-    }
-
-    fn print_best(&self, ids: &[u32], vocab: usize) -> std::io::Result<()> {
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "position token best logit")?;
-        for (position, (id, row)) in ids.iter().zip(self.logits.chunks_exact(vocab)).enumerate() {
-            let best = row.iter().enumerate().fold(0, |best, (id, logit)| if *logit > row[best] { id } else { best });
-            writeln!(out, "{position} {id} {best} {}", row[best])?;
-        }
-        Ok(())
+    fn print_best(&self, ids: &[u32], vocab: usize) -> Result<()> {
+        super::to_stdout(|out| {
+            writeln!(out, "position token best logit")?;
+            for (position, (id, row)) in ids.iter().zip(self.logits.chunks_exact(vocab)).enumerate() {
+                let best = row.iter().enumerate().fold(0, |best, (id, logit)| if *logit > row[best] { id } else { best });
+                writeln!(out, "{position} {id} {best} {}", row[best])?;
+            }
+            Ok(())
+        })
     }
 }
 

@@ -4,12 +4,14 @@ mod logits;
 mod plugins;
 mod run;
 
-use coli_base::Result;
+use std::io::Write as _;
+
+use coli_base::{Error, Result};
 use coli_config::Environment;
 use coli_plugin_api::LogLevel;
 
 use crate::cli::{Cli, Command, EvalCommand, ModelArgs};
-use crate::engine::{self, Facts, OpenRequest, Opened};
+use crate::engine::{self, Engine, Facts, OpenRequest, Prepared};
 use crate::progress::Loading;
 
 /// Runs the command.
@@ -27,32 +29,34 @@ pub fn dispatch(cli: &Cli) -> anyhow::Result<()> {
     }
 }
 
-/// Opens the model that the arguments ask for, saying what was chosen and why.
-fn open_model(args: &ModelArgs, environment: &Environment, verbose: u8) -> Result<Opened> {
+/// Prepares the model that the arguments ask for, saying what was chosen and why.
+fn prepare_model(args: &ModelArgs, environment: &Environment, verbose: u8) -> Result<Prepared> {
     let folder = engine::find_model(args.model.as_deref(), environment)?;
     if folder.demo {
-        eprintln!("coli: no model was named, so this is the demo model in {}; name one with --model DIR", folder.path.display());
+        say!("no model was named, so this is the demo model in {}; name one with --model DIR", folder.path.display());
     }
     let plugins = engine::discover_plugins(args.model_plugin.as_ref(), environment)?;
     if verbose > 0 {
-        plugins.log_lines().iter().for_each(|line| eprintln!("coli: {line}"));
+        plugins.log_lines().iter().for_each(|line| say!("{line}"));
     }
     let request = OpenRequest { device: args.device.clone(), precision: args.precision, context: args.ctx };
-    let mut loading = None;
-    let opened = engine::open(&folder.path, &plugins, &request, &mut |facts| announce(facts), &mut |done, total| {
-        loading.get_or_insert_with(Loading::start).advance(done, total);
-    });
-    let opened = opened?;
-    if let Some(loading) = loading {
-        loading.finish(opened.engine.facts().weight_bytes);
-    }
-    if let Some(note) = &opened.note {
-        eprintln!("coli: {note}");
-    }
-    Ok(opened)
+    let prepared = engine::prepare(&folder.path, &plugins, &request)?;
+    let Facts { plugin, plugin_version, device, device_reason, precision, precision_reason, .. } = prepared.facts();
+    say!("plugin {plugin} {plugin_version}; device {device} ({device_reason}); precision {precision} ({precision_reason})");
+    prepared.notes().iter().for_each(|note| say!("{note}"));
+    Ok(prepared)
 }
 
-fn announce(facts: &Facts) {
-    let Facts { plugin, plugin_version, device, device_reason, precision, precision_reason, .. } = facts;
-    eprintln!("coli: plugin {plugin} {plugin_version}; device {device} ({device_reason}); precision {precision} ({precision_reason})");
+/// Reads the weights with progress.
+fn load_model(prepared: Prepared) -> Result<Engine> {
+    let loading = Loading::start();
+    let engine = prepared.load(&mut |done, total| loading.advance(done, total))?;
+    loading.finish(engine.facts().weight_bytes);
+    Ok(engine)
+}
+
+/// Writes to standard output; an error says that it was there.
+fn to_stdout(write: impl FnOnce(&mut std::io::StdoutLock<'static>) -> std::io::Result<()>) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    write(&mut out).and_then(|()| out.flush()).map_err(|error| Error::run(format!("standard output: {error}")))
 }

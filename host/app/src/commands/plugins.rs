@@ -11,20 +11,18 @@ pub(super) fn run(args: &PluginsArgs, environment: &Environment) -> anyhow::Resu
     let mut plugins = engine::discover_plugins(None, environment)?;
     plugins.verify();
     let listings = plugins.listings();
-    let mut out = std::io::stdout().lock();
     if args.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&listings)?)?;
-        return Ok(());
+        let json = serde_json::to_string_pretty(&listings)?;
+        return Ok(super::to_stdout(|out| writeln!(out, "{json}"))?);
     }
-    for listing in &listings {
-        let unknown = || "?".to_string();
-        let (id, version) = (listing.id.clone().unwrap_or_else(unknown), listing.version.clone().unwrap_or_else(unknown));
-        writeln!(out, "{id:<16} {version:<8} {:<9} {} [{}]", listing.state, listing.reason, listing.manifest)?;
-    }
-    if listings.is_empty() {
-        let home = environment.home_folder()?;
-        let folders: Vec<String> = environment.plugin_places(&home).iter().map(|place| place.path.display().to_string()).collect();
-        writeln!(out, "no plugins in {}", folders.join(", "))?;
-    }
+    let home = environment.home_folder()?;
+    let folders = || environment.plugin_places(&home).iter().map(|place| place.path.display().to_string()).collect::<Vec<_>>().join(", ");
+    super::to_stdout(|out| {
+        for listing in &listings {
+            let (id, version) = (listing.id.as_deref().unwrap_or("?"), listing.version.as_deref().unwrap_or("?"));
+            writeln!(out, "{id:<16} {version:<8} {:<9} {} [{}]", listing.state, listing.reason, listing.manifest)?;
+        }
+        if listings.is_empty() { writeln!(out, "no plugins in {}", folders()) } else { Ok(()) }
+    })?;
     Ok(())
 }

@@ -4,7 +4,6 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::io::Write as _;
 use std::time::Instant;
 
-use anyhow::Context as _;
 use coli_base::units::Bytes;
 use coli_base::{Error, Kind, Result, memory};
 use coli_config::Environment;
@@ -13,7 +12,7 @@ use coli_text::{StopIds, Tokenizer};
 use serde::Serialize;
 
 use crate::cli::RunArgs;
-use crate::engine::{Engine, Opened};
+use crate::engine::{Engine, Facts};
 use crate::stop;
 
 /// Why generation ended.
@@ -69,17 +68,20 @@ pub(super) fn run(args: &RunArgs, environment: &Environment, verbose: u8) -> any
     let prompt = args.prompt.as_deref().filter(|prompt| !prompt.is_empty());
     let prompt = prompt.ok_or_else(|| Error::usage("there is no prompt; give one: coli run \"Emma was\""))?;
     stop::install();
-    let Opened { mut engine, checkpoint, .. } = super::open_model(&args.model, environment, verbose)?;
+    let prepared = super::prepare_model(&args.model, environment, verbose)?;
+    let checkpoint = prepared.checkpoint();
+    let model = checkpoint.dir().display().to_string();
     let tokenizer = Tokenizer::open(checkpoint.dir())?;
     let stop_ids = StopIds::from_json(checkpoint.optional_json("generation_config.json")?.as_ref(), checkpoint.config())?;
+    let prompt_tokens = tokenizer.encode(prompt)?;
+    check_prompt(&prompt_tokens, prepared.facts())?;
+    let mut engine = super::load_model(prepared)?;
     let load_s = start.elapsed().as_secs_f64();
 
-    let prompt_tokens = tokenizer.encode(prompt)?;
-    check_prompt(&prompt_tokens, &engine)?;
     let seed = args.seed.unwrap_or_else(|| RandomState::new().hash_one("seed"));
     let sampling = Sampling { temperature: args.temp, top_k: args.top_k, top_p: args.top_p, seed };
     if args.temp > 0.0 {
-        eprintln!("coli: seed {seed}");
+        say!("seed {seed}");
     }
     let generated = generate(&mut engine, &tokenizer, &stop_ids, &prompt_tokens, sampling, args)?;
 
@@ -94,7 +96,7 @@ pub(super) fn run(args: &RunArgs, environment: &Environment, verbose: u8) -> any
     if args.json {
         let facts = engine.facts();
         let report = Report {
-            model: checkpoint.dir().display().to_string(),
+            model,
             plugin: &facts.plugin,
             device: &facts.device,
             precision: &facts.precision,
@@ -105,7 +107,8 @@ pub(super) fn run(args: &RunArgs, environment: &Environment, verbose: u8) -> any
             stop_reason: generated.stop,
             timings,
         };
-        writeln!(std::io::stdout(), "{}", serde_json::to_string(&report)?).context("standard output")?;
+        let json = serde_json::to_string(&report)?;
+        super::to_stdout(|out| writeln!(out, "{json}"))?;
     }
     match generated.stop {
         StopReason::Interrupted => Err(Error::new(Kind::Interrupted, "stopped by Ctrl-C").into()),
@@ -113,8 +116,8 @@ pub(super) fn run(args: &RunArgs, environment: &Environment, verbose: u8) -> any
     }
 }
 
-fn check_prompt(ids: &[u32], engine: &Engine) -> Result<()> {
-    let (context, vocab) = (engine.facts().context, engine.facts().vocab);
+fn check_prompt(ids: &[u32], facts: &Facts) -> Result<()> {
+    let (context, vocab) = (facts.context, facts.vocab);
     if ids.is_empty() {
         return Err(Error::usage("the prompt has no tokens"));
     }
@@ -137,7 +140,7 @@ fn generate(
     prompt: &[u32],
     sampling: Sampling,
     args: &RunArgs,
-) -> anyhow::Result<Generated> {
+) -> Result<Generated> {
     let conv = engine.open_conversation();
     let mut detokenizer = tokenizer.detokenizer();
     let mut out = Output { stream: !args.json, text: String::new() };
@@ -183,20 +186,19 @@ struct Output {
 }
 
 impl Output {
-    fn push(&mut self, piece: &str) -> anyhow::Result<()> {
+    fn push(&mut self, piece: &str) -> Result<()> {
         if self.stream && !piece.is_empty() {
-            let mut out = std::io::stdout().lock();
-            out.write_all(piece.as_bytes()).and_then(|()| out.flush()).context("standard output")?;
+            super::to_stdout(|out| out.write_all(piece.as_bytes()))?;
         }
         self.text.push_str(piece);
         Ok(())
     }
 
     /// On a terminal the text ends its line, so that what follows does not stand beside it.
-    fn end(&self) -> anyhow::Result<()> {
+    fn end(&self) -> Result<()> {
         use std::io::IsTerminal as _;
         if self.stream && std::io::stdout().is_terminal() {
-            writeln!(std::io::stdout()).context("standard output")?;
+            super::to_stdout(|out| writeln!(out))?;
         }
         Ok(())
     }
@@ -204,8 +206,8 @@ impl Output {
 
 fn summarize(engine: &Engine, prompt: &[u32], generated: &Generated, timings: &Timings) {
     let peak = memory::peak_bytes().map_or(String::new(), |peak| format!(", peak {}", Bytes(peak)));
-    eprintln!(
-        "coli: {} prompt tokens at {:.1}/s, {} tokens at {:.1}/s; memory planned {}{peak}",
+    say!(
+        "{} prompt tokens at {:.1}/s, {} tokens at {:.1}/s; memory planned {}{peak}",
         prompt.len(),
         timings.prompt_tok_s,
         generated.tokens.len(),

@@ -1,6 +1,6 @@
 //! A model that is open: plugin, weights, program, states and executor, wired together.
 //!
-//! [`open`] is the way in; what it chose and why is in [`Facts`]. After that the engine knows no files and no plugin: it steps rows.
+//! [`prepare`] is the way in; what it chose and why is in [`Facts`]. Once loaded, the engine knows no files and no plugin: it steps rows.
 
 mod find;
 mod open;
@@ -13,7 +13,7 @@ use coli_plugin_api::program::ports;
 use coli_shaders::contract::Sampling;
 
 pub use find::{ModelFolder, discover_plugins, find_model};
-pub use open::{OpenRequest, Opened, open, record_all};
+pub use open::{OpenRequest, Prepared, prepare, record_all};
 
 /// Rows whose logits are computed at a time. Logits are the widest value there is.
 pub const OUTS_MAX: usize = 16;

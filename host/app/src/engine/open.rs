@@ -1,5 +1,5 @@
-//! Opens a model: folder, plugin, description, recordings, program, plan, weights, executor, in this order. All that can be refused is
-//! refused before a weight is read.
+//! Opens a model: folder, plugin, description, recordings, program and plan ([`prepare`]), then weights and executor ([`Prepared::load`]).
+//! All that can be refused is refused before a weight is read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use coli_chain::state::PAGE_POSITIONS;
 use coli_chain::{CpuExecutor, Program, States};
 use coli_place::device::{DeviceFacts, DeviceRequest};
 use coli_place::precision::{PrecisionFacts, PrecisionRequest};
-use coli_place::{context, device, precision, prompt};
+use coli_place::{context, device, memory, precision, prompt};
 use coli_plugin_api::describe::{Container, DescribeRequest, Description, SegmentName};
 use coli_plugins::{Library, ModelKind, PluginModel, Plugins};
 use coli_store::{Checkpoint, Plan};
@@ -27,24 +27,18 @@ pub struct OpenRequest {
     pub context: Option<u32>,
 }
 
-/// An open model and what a command may still want to read of its folder.
-pub struct Opened {
-    /// The engine.
-    pub engine: Engine,
-    /// The folder.
-    pub checkpoint: Checkpoint,
-    /// A line for the log, where more than one plugin serves the model.
-    pub note: Option<String>,
+/// A model whose every check has passed and whose weights have not been read: what a command asks of it can still be refused cheaply.
+pub struct Prepared {
+    facts: Facts,
+    program: Program,
+    states: States,
+    description: Description,
+    checkpoint: Checkpoint,
+    notes: Vec<String>,
 }
 
-/// Opens the model in a folder. `announce` hears of the choices before the weights are read, `progress` of bytes read and of all.
-pub fn open(
-    folder: &Path,
-    plugins: &Plugins,
-    request: &OpenRequest,
-    announce: &mut dyn FnMut(&Facts),
-    progress: &mut dyn FnMut(u64, u64),
-) -> Result<Opened> {
+/// Chooses, describes, records and checks, up to the weights.
+pub fn prepare(folder: &Path, plugins: &Plugins, request: &OpenRequest) -> Result<Prepared> {
     // What was asked for by name fails first: it needs no model.
     let device = device::choose(&request.device, DeviceFacts { vulkan_built: false })?;
     let precision = precision::choose(request.precision, PrecisionFacts { fast_kernels: false })?;
@@ -84,11 +78,33 @@ pub fn open(
         weight_bytes: plan.bytes(),
         planned_bytes: plan.bytes() + scratch + states.conversation_bytes(context.value).0,
     };
-    announce(&facts);
-    let weights = plan.load(progress)?;
-    let executor = CpuExecutor::new(Arc::new(program), Arc::new(weights), prompt_rows, OUTS_MAX)?;
-    let note = selection.note;
-    Ok(Opened { engine: Engine { facts, executor, states }, checkpoint, note })
+    memory::check(facts.planned_bytes, coli_base::memory::available_bytes())?;
+    let notes = selection.note.into_iter().chain(plan.unused_note()).collect();
+    Ok(Prepared { facts, program, states, description, notes, checkpoint })
+}
+
+impl Prepared {
+    /// What was chosen.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// The model's folder.
+    pub fn checkpoint(&self) -> &Checkpoint {
+        &self.checkpoint
+    }
+
+    /// Lines for the log: what was chosen among several, and what is stored but not used.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Reads the weights; `progress` hears of bytes read and of all.
+    pub fn load(self, progress: &mut dyn FnMut(u64, u64)) -> Result<Engine> {
+        let weights = Plan::new(&self.checkpoint, &self.description)?.load(progress)?;
+        let executor = CpuExecutor::new(Arc::new(self.program), Arc::new(weights), self.facts.prompt_rows, OUTS_MAX)?;
+        Ok(Engine { facts: self.facts, executor, states: self.states })
+    }
 }
 
 /// The bytes of every segment of a description.

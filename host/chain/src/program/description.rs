@@ -94,6 +94,6 @@ fn in_range(what: &str, value: u32, max: u32) -> Result<(), String> {
 }
 
 /// A role as an error prints it, whatever the plugin wrote there.
-fn shown(role: &str) -> String {
+pub(super) fn shown(role: &str) -> String {
     role.chars().filter(|c| !c.is_control()).take(64).collect()
 }

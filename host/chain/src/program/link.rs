@@ -1,8 +1,10 @@
 //! Joins checked segments: ports by name, values to slots.
 //!
-//! An input port reads the latest earlier output port of its name, which must agree in rows, type and width. An output port lives to the
-//! end of its own segment at least (an observer may read it there), to its last reader, and to the program's end when no later segment
-//! gives the name again (the host may read it there).
+//! An input port reads the latest earlier output port of its name, which must agree in rows, type and width. Its rows are those of the
+//! step: wanted rows run in slices, segment after segment, so that a later segment would find those of the last slice only.
+//!
+//! An output port lives to the end of its own segment at least (an observer may read it there), to its last reader, and to the program's
+//! end when no later segment gives the name again (the host may read it there).
 
 use std::collections::HashMap;
 
@@ -13,9 +15,14 @@ use super::scratch::{self, Life};
 use super::segment::Checked;
 use super::{BuiltinInput, LinkedOp, LinkedPort, LinkedSegment, Place, PlacedOperand, PortSpec, Program, Rows};
 
-pub(super) fn link(description: Description, segments: Vec<Checked>, given: &[PortSpec]) -> Result<Program, String> {
-    let ops_total = segments.iter().map(|segment| segment.ops.len()).sum();
-    let mut linker = Linker { lives: vec![], current: HashMap::new(), inputs: vec![], ops_total };
+pub(super) fn link(
+    description: Description,
+    segments: Vec<Checked>,
+    given: &[PortSpec],
+    assign: scratch::Assign,
+) -> Result<Program, String> {
+    let ops_total: usize = segments.iter().map(|segment| segment.ops.len()).sum();
+    let mut linker = Linker { lives: vec![], current: HashMap::new(), inputs: vec![] };
     for spec in given {
         let life = Life { rows: spec.rows, width: spec.width as usize, born: None, last: 0 };
         let value = linker.add(life);
@@ -32,7 +39,7 @@ pub(super) fn link(description: Description, segments: Vec<Checked>, given: &[Po
     for (_, value) in linker.current.values() {
         linker.lives[*value].last = ops_total;
     }
-    let (slots, slot_of) = scratch::assign(&linker.lives, ops_total);
+    let (slots, slot_of) = assign(&linker.lives, ops_total);
     let port = |(spec, value): (PortSpec, usize)| LinkedPort { spec, slot: slot_of[value] };
     let given = given.iter().enumerate().map(|(value, spec)| port((spec.clone(), value))).collect();
     let segments = drafts.into_iter().map(|draft| draft.place(&linker.lives, &slots, &slot_of)).collect();
@@ -44,7 +51,6 @@ struct Linker {
     /// The latest output of each port name.
     current: HashMap<String, (PortSpec, usize)>,
     inputs: Vec<BuiltinInput>,
-    ops_total: usize,
 }
 
 /// A segment whose operands are values of the whole program.
@@ -68,10 +74,19 @@ impl Linker {
         let mut value_of = vec![usize::MAX; segment.recording.values.len()];
         for port in segment.recording.ports.iter().filter(|port| port.direction == Direction::In) {
             let want = spec(&segment, &port.name, port.value);
+            if want.rows == Rows::Outs {
+                return Err(format!("{}: port `{}` comes in for wanted rows, which do not cross segments", segment.name, port.name));
+            }
             match self.current.get(&port.name) {
                 Some((have, value)) if *have == want => value_of[port.value.0 as usize] = *value,
                 Some((have, _)) => {
-                    return Err(format!("{}: port `{}` is {}, an earlier segment gives {}", segment.name, port.name, shape(&want), shape(have)));
+                    return Err(format!(
+                        "{}: port `{}` is {}, an earlier segment gives {}",
+                        segment.name,
+                        port.name,
+                        shape(&want),
+                        shape(have)
+                    ));
                 }
                 None => return Err(format!("{}: no earlier segment gives port `{}`", segment.name, port.name)),
             }
@@ -109,7 +124,6 @@ impl Linker {
             self.lives[*value].last = self.lives[*value].last.max(last_op);
             self.current.insert(spec.name.clone(), (spec.clone(), *value));
         }
-        debug_assert!(last_op < self.ops_total || self.ops_total == 0);
         outputs
     }
 

@@ -9,7 +9,7 @@ mod link;
 mod scratch;
 mod segment;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use coli_base::units::Bytes;
 use coli_base::{Error, Result};
@@ -128,17 +128,34 @@ pub struct Program {
 impl Program {
     /// Checks and links the segments of a description. `given` are ports that come from outside; without any, the first segment has none.
     pub fn build(description: &Description, recordings: &[(SegmentName, Vec<u8>)], ops: &OpTable, given: &[PortSpec]) -> Result<Self> {
+        Self::build_with(description, recordings, ops, given, scratch::assign)
+    }
+
+    fn build_with(
+        description: &Description,
+        recordings: &[(SegmentName, Vec<u8>)],
+        ops: &OpTable,
+        given: &[PortSpec],
+        assign: scratch::Assign,
+    ) -> Result<Self> {
         description::check(description).map_err(|fault| Error::refused(format!("the plugin's description: {fault}")))?;
         let names: Vec<SegmentName> = recordings.iter().map(|(name, _)| *name).collect();
         if names != description.segments {
             return Err(Error::refused("the recorded segments are not those of the description"));
         }
         let mut checked = Vec::with_capacity(recordings.len());
+        let mut stored = HashSet::new();
         for (name, bytes) in recordings {
-            let segment = segment::check(*name, bytes, description, ops);
+            let segment = segment::check(*name, bytes, description, ops, &mut stored);
             checked.push(segment.map_err(|fault| Error::refused(format!("{name}: {fault}")))?);
         }
-        link::link(description.clone(), checked, given).map_err(Error::refused)
+        link::link(description.clone(), checked, given, assign).map_err(Error::refused)
+    }
+
+    /// The same with a slot for each value.
+    #[cfg(test)]
+    pub(crate) fn build_apart(description: &Description, recordings: &[(SegmentName, Vec<u8>)]) -> Result<Self> {
+        Self::build_with(description, recordings, &OpTable::library(), &[], scratch::assign_apart)
     }
 
     /// What the plugin described.

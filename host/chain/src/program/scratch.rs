@@ -26,7 +26,17 @@ pub(super) struct Life {
     pub last: usize,
 }
 
-/// The slots, and the slot of each value.
+/// A way to give values their slots: from their lives and the number of ops to the slots and the slot of each value.
+pub(super) type Assign = fn(&[Life], usize) -> (Vec<Slot>, Vec<usize>);
+
+/// A slot for each value: what sharing is held against.
+#[cfg(test)]
+pub(super) fn assign_apart(lives: &[Life], _ops: usize) -> (Vec<Slot>, Vec<usize>) {
+    let slots = lives.iter().map(|life| Slot { rows: life.rows, width: life.width });
+    (slots.collect(), (0..lives.len()).collect())
+}
+
+/// Slots that values share when they do not live together.
 pub(super) fn assign(lives: &[Life], ops: usize) -> (Vec<Slot>, Vec<usize>) {
     let mut planner = Planner { slots: vec![], free: vec![], slot_of: vec![usize::MAX; lives.len()] };
     let mut born: Vec<Vec<usize>> = vec![vec![]; ops];
@@ -58,7 +68,8 @@ impl Planner {
     /// The narrowest free slot that fits, else the widest one, grown, else a new one.
     fn take(&mut self, value: usize, life: &Life) {
         let candidates = || self.free.iter().enumerate().filter(|(_, slot)| self.slots[**slot].rows == life.rows);
-        let fitting = candidates().filter(|(_, slot)| self.slots[**slot].width >= life.width).min_by_key(|(_, slot)| self.slots[**slot].width);
+        let fitting =
+            candidates().filter(|(_, slot)| self.slots[**slot].width >= life.width).min_by_key(|(_, slot)| self.slots[**slot].width);
         let found = fitting.or_else(|| candidates().max_by_key(|(_, slot)| self.slots[**slot].width)).map(|(at, _)| at);
         let slot = match found {
             Some(at) => self.free.swap_remove(at),

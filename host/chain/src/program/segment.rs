@@ -9,7 +9,7 @@ use coli_plugin_api::program::{
 };
 use coli_shaders::contract::{Kernel, OpFacts, ValueFacts};
 
-use super::description::WIDTH_MAX;
+use super::description::{WIDTH_MAX, shown};
 use super::{OpTable, Rows};
 
 /// A segment whose own rules hold.
@@ -22,11 +22,18 @@ pub(super) struct Checked {
     pub ops: Vec<(Kernel, Rows)>,
 }
 
-pub(super) fn check(name: SegmentName, bytes: &[u8], description: &Description, ops: &OpTable) -> Result<Checked, String> {
+/// Checks a segment; `stored` are the states that earlier segments have written, to which it adds its own.
+pub(super) fn check(
+    name: SegmentName,
+    bytes: &[u8],
+    description: &Description,
+    ops: &OpTable,
+    stored: &mut HashSet<StateId>,
+) -> Result<Checked, String> {
     let recording = codec::decode(bytes)?;
     let domains = domains(&recording)?;
     tables(&recording, domains.len())?;
-    let mut checker = Checker { name, recording: &recording, description, written: HashSet::new(), appended: HashSet::new() };
+    let mut checker = Checker { name, recording: &recording, description, written: HashSet::new(), stored };
     checker.ports_in()?;
     let mut kernels = Vec::with_capacity(recording.ops.len());
     for (index, op) in recording.ops.iter().enumerate() {
@@ -56,7 +63,8 @@ fn domains(recording: &Recording) -> Result<Vec<Rows>, String> {
 /// Indices, widths and names of the input and value tables.
 fn tables(recording: &Recording, domains: usize) -> Result<(), String> {
     let domain = |id: DomainId| if usize::from(id.0) < domains { Ok(()) } else { Err(format!("domain {} of {domains}", id.0)) };
-    let width = |width: u32| if (1..=WIDTH_MAX).contains(&width) { Ok(()) } else { Err(format!("width {width}, expected 1 to {WIDTH_MAX}")) };
+    let width =
+        |width: u32| if (1..=WIDTH_MAX).contains(&width) { Ok(()) } else { Err(format!("width {width}, expected 1 to {WIDTH_MAX}")) };
     let mut names = HashSet::new();
     for (index, input) in recording.inputs.iter().enumerate() {
         let check = || {
@@ -89,7 +97,8 @@ struct Checker<'a> {
     recording: &'a Recording,
     description: &'a Description,
     written: HashSet<ValueId>,
-    appended: HashSet<StateId>,
+    /// States that have the step's rows by now.
+    stored: &'a mut HashSet<StateId>,
 }
 
 impl<'a> Checker<'a> {
@@ -126,7 +135,8 @@ impl<'a> Checker<'a> {
 
     fn op(&mut self, op: &OpRecord, table: &OpTable) -> Result<(Kernel, Rows), String> {
         let entry = table.get(&op.name).ok_or("this host has no such op")?;
-        let ins = op.ins.iter().enumerate().map(|(index, operand)| self.operand(operand).map_err(|fault| format!("input {index}: {fault}")));
+        let ins =
+            op.ins.iter().enumerate().map(|(index, operand)| self.operand(operand).map_err(|fault| format!("input {index}: {fault}")));
         let ins = ins.collect::<Result<Vec<_>, String>>()?;
         for (index, id) in op.outs.iter().enumerate() {
             self.write(*id).map_err(|fault| format!("output {index}: {fault}"))?;
@@ -176,12 +186,13 @@ impl<'a> Checker<'a> {
         Ok(WeightRef { id, rows, cols })
     }
 
-    /// A state is written by its owner, once; others read it only when it is shared.
+    /// A state is written by its owner, once, and read after that: what stands there before is another step's. Others read it only when
+    /// it is shared.
     fn state(&mut self, id: StateId, access: Access) -> Result<(&'a StateKind, Access), String> {
         let states = &self.description.states;
         let state = states.get(id.0 as usize).ok_or_else(|| format!("state {} of {}", id.0, states.len()))?;
         if state.owner != self.name {
-            let role = &state.role;
+            let role = shown(&state.role);
             if access != Access::Read {
                 return Err(format!("state `{role}` belongs to `{}`, which alone may write it", state.owner));
             }
@@ -189,9 +200,11 @@ impl<'a> Checker<'a> {
                 return Err(format!("state `{role}` belongs to `{}` and is not shared", state.owner));
             }
         }
-        if access != Access::Read && !self.appended.insert(id) {
-            return Err(format!("state `{}` is written twice", state.role));
-        }
+        match access {
+            Access::Read if !self.stored.contains(&id) => Err(format!("state `{}` is read before it is written", shown(&state.role))),
+            Access::Append | Access::Update if !self.stored.insert(id) => Err(format!("state `{}` is written twice", shown(&state.role))),
+            _ => Ok(()),
+        }?;
         Ok((&state.kind, access))
     }
 }

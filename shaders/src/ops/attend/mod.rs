@@ -85,13 +85,17 @@ params! {
     }
 }
 
+impl AttendSource {
+    /// No source.
+    pub const NONE: Self = Self { kind: AttendKind::None, mask: AttendMask::All, window: 0, k_col0: 0, v_col0: 0 };
+}
+
 impl AttendParams {
     /// Causal attention over a state whose row is K of all heads, then V of all heads.
     pub fn causal(heads: u32, kv_heads: u32, k_width: u32, v_width: u32, scale: f32) -> Self {
-        let none = AttendSource { kind: AttendKind::None, mask: AttendMask::All, window: 0, k_col0: 0, v_col0: 0 };
         let v_col0 = kv_heads.saturating_mul(k_width);
-        let first = AttendSource { kind: AttendKind::Rows, mask: AttendMask::Causal, v_col0, ..none };
-        Self { heads, kv_heads, k_width, v_width, scale, first, second: none, sink: false }
+        let first = AttendSource { kind: AttendKind::Rows, mask: AttendMask::Causal, v_col0, ..AttendSource::NONE };
+        Self { heads, kv_heads, k_width, v_width, scale, first, second: AttendSource::NONE, sink: false }
     }
 }
 
@@ -160,8 +164,14 @@ fn refuse_unbuilt(params: &AttendParams) -> Result<(), String> {
     if params.second.kind != AttendKind::None {
         return facts::not_implemented("a second source");
     }
+    if params.second != AttendSource::NONE {
+        return Err("parameter `second`: numbers for a source of kind none".into());
+    }
     if params.first.mask != AttendMask::Causal {
         return facts::not_implemented(format!("mask {}", params.first.mask.text()));
+    }
+    if params.first.window != 0 {
+        return Err(format!("parameter `window`: {} with mask {}", params.first.window, params.first.mask.text()));
     }
     if params.sink {
         return facts::not_implemented("sinks");

@@ -88,6 +88,9 @@ impl Op for Ew {
         if params.repeat != EwRepeat::None {
             return facts::not_implemented(format!("repeat {}", params.repeat.text()));
         }
+        if params.groups != 1 {
+            return Err(format!("parameter `groups`: {} with repeat {}", params.groups, params.repeat.text()));
+        }
         facts.counts(2..=2, 1, 0..=0, 0, 0)?;
         facts.one_domain()?;
         let width = u64::from(facts.input(0, Ty::F32)?.width);

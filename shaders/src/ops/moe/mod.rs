@@ -59,10 +59,13 @@ impl Op for Moe {
         let act = GluParams::of(group.activation);
         act.check()?;
         if params.layer as usize >= group.layers.len() {
-            return Err(format!("parameter `layer`: {} of {} in group `{}`", params.layer, group.layers.len(), group.role));
+            return Err(format!("parameter `layer`: {} of {} in the group", params.layer, group.layers.len()));
         }
         facts::expect("input 0: width", u64::from(facts.input(0, Ty::F32)?.width), u64::from(group.width))?;
         let k = u64::from(facts.input(1, Ty::I32)?.width);
+        if k > u64::from(group.count) {
+            return Err(format!("input 1: {k} ids a row of {} experts", group.count));
+        }
         facts::expect("input 2: width", u64::from(facts.input(2, Ty::F32)?.width), k)?;
         facts.output(0, Ty::F32, u64::from(group.width))?;
         Ok(Self { layer: params.layer, hidden: group.hidden as usize, act })

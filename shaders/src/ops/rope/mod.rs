@@ -115,7 +115,18 @@ impl Op for Rope {
         facts.counts(2..=2, 1, 0..=0, 0, 0)?;
         facts.one_domain()?;
         if params.scaling != RopeScaling::None || params.factor != 1.0 || params.magnitude != 1.0 {
-            return facts::not_implemented(format!("scaling {} by {} with magnitude {}", params.scaling.text(), params.factor, params.magnitude));
+            return facts::not_implemented(format!(
+                "scaling {} by {} with magnitude {}",
+                params.scaling.text(),
+                params.factor,
+                params.magnitude
+            ));
+        }
+        if params.context_original != 0 || params.beta_fast != 0.0 || params.beta_slow != 0.0 {
+            return Err(format!(
+                "parameters `context_original`, `beta_fast`, `beta_slow`: numbers for yarn with scaling {}",
+                params.scaling.text()
+            ));
         }
         if params.axes != 1 {
             return facts::not_implemented(format!("{} axes", params.axes));

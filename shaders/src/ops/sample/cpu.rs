@@ -19,7 +19,7 @@ pub fn choose(logits: &[f32], sampling: &Sampling, position: u32) -> Result<usiz
     let kept = kept(logits, sampling)?;
     let total: u64 = kept.iter().map(|(_, units)| units).sum();
     // The draw scaled to 0..total, which a 128-bit product does without bias worth naming.
-    let mut left = (u128::from(philox::draw(sampling.seed, position)) * u128::from(total) >> 64) as u64;
+    let mut left = ((u128::from(philox::draw(sampling.seed, position)) * u128::from(total)) >> 64) as u64;
     for (id, units) in &kept {
         if left < *units {
             return Ok(*id);

@@ -1,0 +1,233 @@
+//! Who has to act is the exit code; what is wrong is one line.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+
+use coli_test_cli::{Run, copy_demo, copy_golden, copy_plugin, demo_case, edit, fresh, golden, library_name, says};
+use serde_json::json;
+
+/// The error of a command line that is wrong.
+fn usage(args: &[&str]) -> String {
+    Run::coli(args).finish().failed(2)
+}
+
+#[test]
+fn help_is_no_error_and_has_examples() {
+    let commands: [&[&str]; 5] = [&[], &["run"], &["eval"], &["eval", "logits"], &["plugins"]];
+    for command in commands {
+        let finished = Run::coli(command).arg("--help").finish().succeeded();
+        let name: String = ["coli"].iter().chain(command).copied().collect::<Vec<_>>().join(" ");
+        says(&finished.stdout, &["Example", &format!("\n  {name}"), "Usage: "]);
+        assert_eq!(finished.stderr, "");
+    }
+}
+
+#[test]
+fn the_version_is_no_error() {
+    let finished = Run::coli(["--version"]).finish().succeeded();
+    assert_eq!(finished.stdout, format!("coli {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn a_command_that_is_not_finished_is_answered_with_its_help() {
+    for args in [&[][..], &["eval"]] {
+        let finished = Run::coli(args).finish();
+        assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""));
+        says(&finished.stderr, &["Usage: coli", "Commands:"]);
+    }
+}
+
+#[test]
+fn a_missing_prompt_is_a_usage_error() {
+    says(&usage(&["run"]), &["prompt"]);
+    says(&usage(&["run", ""]), &["prompt"]);
+}
+
+#[test]
+fn an_unknown_word_is_a_usage_error_with_a_suggestion() {
+    says(&usage(&["run", "x", "--tmep", "0"]), &["--tmep", "--temp"]);
+    says(&usage(&["runn", "x"]), &["runn", "'run'"]);
+    says(&usage(&["run", "two", "prompts"]), &["prompts"]);
+}
+
+#[test]
+fn a_number_out_of_range_is_a_usage_error_that_names_the_option() {
+    for value in ["-1", "nan", "inf", "warm", ""] {
+        says(&usage(&["run", "x", "--temp", value]), &["--temp", value]);
+    }
+    for value in ["0", "-0.5", "1.5", "nan"] {
+        says(&usage(&["run", "x", "--top-p", value]), &["--top-p", value]);
+    }
+    for (option, value) in [("--top-k", "-1"), ("--ctx", "-1"), ("--seed", "-1"), ("--seed", "18446744073709551616"), ("--tokens", "-1")] {
+        says(&usage(&["run", "x", option, value]), &[option, value]);
+    }
+}
+
+#[test]
+fn a_word_that_is_no_precision_is_a_usage_error_that_lists_them() {
+    says(&usage(&["run", "x", "--precision", "f32"]), &["f32", "auto, exact, fast"]);
+}
+
+#[test]
+fn ids_that_are_no_numbers_are_a_usage_error() {
+    for ids in ["a", "1,b", "1,", "", "-1", "1.5", "4294967296"] {
+        says(&usage(&["eval", "logits", "--ids", ids]), &["--ids"]);
+    }
+    says(&usage(&["eval", "logits"]), &["--ids"]);
+}
+
+#[test]
+fn layers_without_a_file_are_a_usage_error() {
+    says(&usage(&["eval", "logits", "--ids", "1", "--layers"]), &["--out"]);
+}
+
+#[test]
+fn an_id_out_of_the_vocabulary_is_a_usage_error_with_both_numbers() {
+    let model = golden();
+    let logits = |ids: &str| Run::coli(["eval", "logits", "--ids", ids, "--model"]).arg(&model).finish();
+    says(&logits("1,256").failed(2), &["--ids", "256", "vocabulary"]);
+    says(&logits("4294967295").failed(2), &["4294967295", "256"]);
+    logits("255").succeeded();
+}
+
+#[test]
+fn a_prompt_over_the_context_is_a_usage_error_with_both_numbers() {
+    let case = demo_case(25);
+    let len = case.prompt_ids.len();
+    let error = usage(&["run", &case.prompt, "--ctx", &(len - 1).to_string()]);
+    says(&error, &[&len.to_string(), &(len - 1).to_string(), "--ctx"]);
+    let error = usage(&["eval", "logits", "--ids", "1,2,3", "--ctx", "2"]);
+    says(&error, &["3 tokens", "2", "--ctx"]);
+}
+
+#[test]
+fn a_context_that_the_model_does_not_have_is_a_usage_error_with_both_numbers() {
+    says(&usage(&["run", "x", "--ctx", "2049"]), &["--ctx", "2049", "2048"]);
+    says(&usage(&["run", "x", "--ctx", "0"]), &["--ctx 0", "2048"]);
+}
+
+#[test]
+fn an_unknown_variable_is_a_usage_error_with_a_suggestion() {
+    for args in [&["run", "x"][..], &["plugins"], &["eval", "logits", "--ids", "1"]] {
+        let error = Run::coli(args).env("COLI_PLUGINPATH", "x").finish().failed(2);
+        says(&error, &["`COLI_PLUGINPATH`", "`COLI_PLUGIN_PATH`"]);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_prompt_that_is_no_text_is_a_usage_error() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let error = Run::coli(["run"]).arg(std::ffi::OsStr::from_bytes(b"\xff\xfe")).finish().failed(2);
+    says(&error, &["UTF-8"]);
+}
+
+#[test]
+fn a_missing_model_folder_is_refused_by_name() {
+    let folder = fresh();
+    let absent = folder.path().join("absent");
+    let named = Run::coli(["run", "x", "--model"]).arg(&absent).finish().failed(3);
+    let by_variable = Run::coli(["run", "x"]).env("COLI_MODEL", &absent).finish().failed(3);
+    for error in [named, by_variable] {
+        says(&error, &[absent.to_str().unwrap(), "does not exist"]);
+    }
+}
+
+#[test]
+fn a_folder_without_a_model_is_refused_with_what_is_missing() {
+    let folder = fresh();
+    let refusal = || Run::coli(["run", "x", "--model"]).arg(folder.path()).finish().failed(3);
+    says(&refusal(), &["config.json", "missing"]);
+    fs::write(folder.path().join("config.json"), r#"{"model_type":"olmoe"}"#).unwrap();
+    says(&refusal(), &[folder.path().to_str().unwrap(), "no *.safetensors"]);
+}
+
+#[test]
+fn a_file_in_the_place_of_a_model_is_refused() {
+    let file = golden().join("config.json");
+    says(&Run::coli(["run", "x", "--model"]).arg(&file).finish().failed(3), &[file.to_str().unwrap(), "not a folder"]);
+}
+
+#[test]
+fn a_model_type_that_nobody_serves_is_refused_with_what_is_served() {
+    let model = copy_golden();
+    edit(&model.path().join("config.json"), |config| config["model_type"] = json!("bog\nus"));
+    let error = Run::coli(["eval", "logits", "--ids", "1", "--model"]).arg(model.path()).finish().failed(3);
+    says(&error, &["`bog us`", "served are model types olmoe by plugin olmoe"]);
+}
+
+#[test]
+fn an_unknown_plugin_is_refused_with_the_known_ones() {
+    let error = Run::coli(["run", "x", "--model-plugin", "mixtral"]).finish().failed(3);
+    says(&error, &["--model-plugin mixtral", "known are olmoe"]);
+}
+
+#[test]
+fn a_plugin_that_does_not_serve_the_model_is_refused_with_what_it_serves_and_the_flag() {
+    let folder = fresh();
+    let plugin = copy_plugin(folder.path());
+    let manifest = plugin.join("olmoe.plugin.toml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, text.replace(r#"model_types = ["olmoe"]"#, r#"model_types = ["mixtral", "jamba"]"#)).unwrap();
+    let error = Run::coli(["run", "x", "--model-plugin"]).arg(&plugin).finish().failed(3);
+    says(&error, &["--model-plugin", "mixtral, jamba", "`olmoe`", "--model"]);
+}
+
+#[test]
+fn a_missing_tokenizer_is_refused_for_text_and_not_needed_for_ids() {
+    let folder = fresh();
+    copy_demo(folder.path());
+    fs::remove_file(folder.path().join("tokenizer.json")).unwrap();
+    let error = Run::coli(["run", "x", "--model"]).arg(folder.path()).finish().failed(3);
+    says(&error, &["tokenizer.json", "missing", "eval logits"]);
+    let finished = Run::coli(["eval", "logits", "--ids", "1,2", "--model"]).arg(folder.path()).finish().succeeded();
+    assert_eq!(finished.stdout.lines().count(), 3);
+}
+
+#[test]
+fn a_broken_tokenizer_is_refused() {
+    let folder = fresh();
+    copy_demo(folder.path());
+    for text in ["", "{}", "[1", "\u{0}"] {
+        fs::write(folder.path().join("tokenizer.json"), text).unwrap();
+        says(&Run::coli(["run", "x", "--model"]).arg(folder.path()).finish().failed(3), &["tokenizer.json"]);
+    }
+}
+
+#[test]
+fn a_broken_generation_config_is_refused() {
+    let folder = fresh();
+    copy_demo(folder.path());
+    for text in ["", "garbage", r#"{"eos_token_id":"x"}"#] {
+        fs::write(folder.path().join("generation_config.json"), text).unwrap();
+        says(&Run::coli(["run", "x", "--model"]).arg(folder.path()).finish().failed(3), &["generation_config.json"]);
+    }
+}
+
+#[test]
+fn a_plugin_library_that_does_not_load_is_refused() {
+    let folder = fresh();
+    let plugin = copy_plugin(folder.path());
+    let library = plugin.join(library_name());
+    fs::remove_file(&library).unwrap();
+    fs::write(&library, "some text in the place of a library, long enough that it could hold a header of one").unwrap();
+    let error = Run::coli(["run", "x", "--model-plugin"]).arg(&plugin).finish().failed(3);
+    says(&error, &["olmoe", library.to_str().unwrap(), "not a shared library"]);
+}
+
+#[test]
+fn a_device_that_cannot_be_had_is_an_unmet_request_by_name() {
+    for device in ["vulkan", "0", "NVIDIA H200"] {
+        let run = Run::coli(["run", "x", "--device", device]).finish().failed(4);
+        let eval = Run::coli(["eval", "logits", "--ids", "1", "--device", device]).finish().failed(4);
+        for error in [run, eval] {
+            says(&error, &[&format!("--device {device}: "), "--device cpu"]);
+        }
+    }
+}
+
+#[test]
+fn a_precision_that_cannot_be_had_is_an_unmet_request_by_name() {
+    says(&Run::coli(["run", "x", "--precision", "fast"]).finish().failed(4), &["--precision fast", "exact"]);
+    says(&Run::coli(["eval", "logits", "--ids", "1", "--precision", "fast"]).finish().failed(4), &["--precision fast", "exact"]);
+}
