@@ -13,7 +13,7 @@ static OPS: LazyLock<OpTable> = LazyLock::new(OpTable::library);
 
 /// Layers that every input may have.
 const LAYERS: u64 = 16;
-/// One in so many inputs may have as many layers as it likes: 4000 take two seconds with coverage.
+/// One in so many inputs may have as many layers as it likes: 4000 take a second with coverage.
 const DEEP: u32 = 256;
 
 fuzz_target!(|bytes: &[u8]| {
