@@ -43,7 +43,7 @@ impl Config {
         let head_width = hidden / heads;
         if !head_width.is_multiple_of(2) || head_width > HEAD_WIDTH_MAX {
             return Err(format!(
-                "config.json: a head has {head_width} columns (`hidden_size` over `num_attention_heads`), expected an even number to {HEAD_WIDTH_MAX}"
+                "config.json: `hidden_size` over `num_attention_heads` is {head_width}, expected an even number to {HEAD_WIDTH_MAX}"
             ));
         }
         let experts = size(json, "num_experts", 65536)?;
@@ -79,23 +79,39 @@ fn refuse_variants(json: &Value) -> Result<(), String> {
     if flag(json, "attention_bias")?.unwrap_or(false) {
         return Err("config.json: `attention_bias` is not implemented".into());
     }
+    if !matches!(json.get("quantization_config"), None | Some(Value::Null)) {
+        return Err("config.json: `quantization_config` is not implemented; use a checkpoint in bf16, f16 or f32".into());
+    }
     match json.get("hidden_act") {
         Some(other) if other.as_str() != Some("silu") => Err(format!("config.json: `hidden_act` {other} is not implemented")),
         _ => Ok(()),
     }
 }
 
-/// Newer files hold `rope_parameters`, older ones the keys at the top.
+/// Newer files hold `rope_parameters`, older ones `rope_theta` at the top with `rope_scaling` beside it.
 fn rope_theta(json: &Value) -> Result<f64, String> {
-    let parameters = json.get("rope_parameters").filter(|parameters| !parameters.is_null());
-    let scaling = parameters.or_else(|| json.get("rope_scaling").filter(|scaling| !scaling.is_null()));
-    let kind = scaling.and_then(|scaling| scaling.get("rope_type").or_else(|| scaling.get("type")));
-    if let Some(kind) = kind.filter(|kind| kind.as_str() != Some("default")) {
-        return Err(format!("config.json: `rope_type` {kind} is not implemented"));
+    let (parameters, scaling) = (object(json, "rope_parameters")?, object(json, "rope_scaling")?);
+    for (key, object) in [("rope_parameters", parameters), ("rope_scaling", scaling)] {
+        let Some(object) = object else { continue };
+        match object.get("rope_type").or_else(|| object.get("type")) {
+            Some(kind) if kind.as_str() == Some("default") => {}
+            Some(kind) => return Err(format!("config.json: `rope_type` {kind} in `{key}` is not implemented")),
+            // Without a type only a base frequency says nothing about scaling.
+            None if object.as_object().is_some_and(|object| object.keys().all(|key| key == "rope_theta")) => {}
+            None => return Err(format!("config.json: `{key}` has no `rope_type`")),
+        }
     }
     let theta = |json: &Value| number(json, "rope_theta", 1.0..=1e12);
     let nested = parameters.map_or(Ok(None), theta)?;
     Ok(nested.map_or_else(|| theta(json), |theta| Ok(Some(theta)))?.unwrap_or(10_000.0))
+}
+
+fn object<'a>(json: &'a Value, key: &str) -> Result<Option<&'a Value>, String> {
+    match json.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) if value.is_object() => Ok(Some(value)),
+        Some(other) => Err(format!("config.json: `{key}` is {other}, expected an object")),
+    }
 }
 
 fn size(json: &Value, key: &str, max: u64) -> Result<u32, String> {
@@ -164,6 +180,10 @@ mod tests {
             ("norm_topk_prob", json!("no")),
             ("vocab_size", json!(-1)),
             ("clip_qkv", json!(8.0)),
+            ("quantization_config", json!({"bits": 4})),
+            ("rope_parameters", json!("x")),
+            ("rope_parameters", json!([1, 2])),
+            ("rope_scaling", json!({"factor": 8})),
             ("attention_bias", json!(true)),
             ("hidden_act", json!("gelu")),
             ("rms_norm_eps", json!("small")),
@@ -179,7 +199,7 @@ mod tests {
             json[key] = value.clone();
             let error = Config::read(&json).unwrap_err();
             let inner = value.as_object().and_then(|keys| keys.keys().next());
-            assert!(error.contains(inner.map_or(key, |inner| inner)), "{key} = {value}: {error}");
+            assert!(error.contains(key) || inner.is_some_and(|inner| error.contains(inner)), "{key} = {value}: {error}");
         }
         assert!(Config::read(&json!([])).is_err());
     }

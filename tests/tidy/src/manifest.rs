@@ -56,9 +56,11 @@ impl Workspace {
         let root = table(tree, "Cargo.toml")?;
         let workspace = root.get("workspace").and_then(Value::as_table).ok_or("Cargo.toml: has no [workspace]")?;
         let members = workspace.get("members").and_then(Value::as_array).ok_or("Cargo.toml: has no members")?;
+        let excluded: Vec<&str> =
+            workspace.get("exclude").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
         let mut crates = Vec::new();
         for member in members.iter().filter_map(Value::as_str) {
-            for dir in dirs(tree, member) {
+            for dir in dirs(tree, member).into_iter().filter(|dir| !excluded.contains(&dir.as_str())) {
                 crates.push(Crate::read(tree, &dir)?);
             }
         }
@@ -142,12 +144,13 @@ mod tests {
     #[test]
     fn members_and_all_kinds_of_dependencies_are_found() {
         let tree = Tree::of(&[
-            ("Cargo.toml", "[workspace]\nmembers = [\"a\", \"host/*\"]\n[workspace.dependencies]\nx = \"1\""),
+            ("Cargo.toml", "[workspace]\nmembers = [\"a\", \"host/*\"]\nexclude = [\"host/apart\"]\n[workspace.dependencies]\nx = \"1\""),
             ("a/Cargo.toml", "[package]\nname = \"coli-a\"\n[dependencies]\nx.workspace = true\ny = { package = \"z\", version = \"1\" }"),
             (
                 "host/b/Cargo.toml",
                 "[package]\nname = \"b\"\n[dev-dependencies]\np = \"1\"\n[target.'cfg(unix)'.build-dependencies]\nq = \"1\"",
             ),
+            ("host/apart/Cargo.toml", "[package]\nname = \"apart\"\n[dependencies]\nt = \"1\""),
             ("c/Cargo.toml", "[package]\nname = \"c\"\n[dependencies]\nb = { path = \"../b\" }\nr = \"1\"\ns = { path = \"s\" }"),
         ]);
         let workspace = Workspace::read(&tree).unwrap();
@@ -157,7 +160,7 @@ mod tests {
         assert_eq!(found, [("x", For::Itself, true), ("z", For::Itself, false), ("p", For::Tests, false), ("q", For::Build, false)]);
         assert_eq!(workspace.named("b").unwrap().dir, "host/b");
         assert_eq!(workspace.outside().map(|(_, dependency)| dependency.name.as_str()).collect::<Vec<_>>(), ["x", "z", "p", "q"]);
-        assert_eq!(workspace.outside_apart().map(|(_, dependency)| dependency.name.as_str()).collect::<Vec<_>>(), ["r"]);
+        assert_eq!(workspace.outside_apart().map(|(_, dependency)| dependency.name.as_str()).collect::<Vec<_>>(), ["r", "t"]);
         assert!(Workspace::read(&Tree::of(&[("Cargo.toml", "[workspace]\nmembers = [\"a\"]")])).unwrap_err().contains("a/Cargo.toml"));
     }
 }
