@@ -10,8 +10,8 @@
 use abi_stable::{
     library::RootModule,
     package_version_strings, sabi_trait,
-    sabi_types::VersionStrings,
-    std_types::{RBox, RResult, RSlice, RStr, RString, RVec},
+    sabi_types::{RMut, VersionStrings},
+    std_types::{RBox, ROption, RResult, RSlice, RSliceMut, RStr, RString, RVec},
     StableAbi,
 };
 
@@ -38,12 +38,95 @@ pub trait PluginObject: Send + Sync {
     /// A segment's name in, its recording in the byte format of [`crate::codec`] out.
     fn record(&self, segment: RStr<'_>) -> RResult<RVec<u8>, RString>;
     /// Table rows that an `ids` input reads for the last token of a window, a pure function; -1 reads nothing.
-    #[sabi(last_prefix_field)]
     fn ids(&self, input: RStr<'_>, window: RSlice<'_, u32>) -> RResult<RVec<i64>, RString>;
+    /// Checks one use of an op of the library's own: its name and JSON of [`crate::own_op::OwnFacts`] in, a number for
+    /// [`PluginObject::op_run`] out. This and the next two need no `describe`.
+    fn op_prepare(&self, op: RStr<'_>, facts: RStr<'_>) -> RResult<u64, RString>;
+    /// Runs a prepared op over the rows of a step.
+    fn op_run(&self, kernel: u64, call: RawCall<'_>) -> RResult<(), RString>;
+    /// An own op's name in, JSON of a list of [`crate::own_op::OwnCase`] out.
+    #[sabi(last_prefix_field)]
+    fn op_cases(&self, op: RStr<'_>) -> RResult<RString, RString>;
 }
 
 /// The owned object that a plugin hands to the host.
 pub type PluginBox = PluginObject_TO<'static, RBox<()>>;
+
+/// Where a row stands.
+#[repr(C)]
+#[derive(StableAbi, Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnRow {
+    /// The conversation's slot.
+    pub conv: u32,
+    /// Its position in the conversation's cache.
+    pub pos: u32,
+    /// The row of the step that it is, or was taken from.
+    pub step_row: u32,
+}
+
+/// An operand: columns `col0..col0 + ncols` of rows of `stride` words, exactly as many rows as the call has.
+#[repr(C)]
+#[derive(StableAbi, Debug)]
+pub struct RawInput<'a> {
+    /// All words of the rows.
+    pub words: RSlice<'a, u32>,
+    /// Words of a row.
+    pub stride: usize,
+    /// The first column.
+    pub col0: usize,
+    /// How many.
+    pub ncols: usize,
+}
+
+/// An output: rows of `width` words, exactly as many as the call has.
+#[repr(C)]
+#[derive(StableAbi, Debug)]
+pub struct RawOutput<'a> {
+    /// All words of the rows.
+    pub words: RSliceMut<'a, u32>,
+    /// Words of a row.
+    pub width: usize,
+}
+
+/// A weight as numbers, row after row.
+#[repr(C)]
+#[derive(StableAbi, Debug)]
+pub struct RawWeight<'a> {
+    /// The numbers.
+    pub numbers: RSlice<'a, f32>,
+    /// Rows.
+    pub rows: usize,
+    /// Numbers of a row.
+    pub cols: usize,
+}
+
+/// The host's side of an own op's one state. It never panics: its caller is another library's code.
+#[sabi_trait]
+pub trait RawState {
+    /// The row that a conversation has at `index`, or nothing.
+    fn row(&self, conv: u32, index: u32) -> ROption<RSlice<'_, f32>>;
+    /// The same for writing; nothing where the op may only read.
+    fn row_mut(&mut self, conv: u32, index: u32) -> ROption<RSliceMut<'_, f32>>;
+    /// The value of an accumulator before the row at `pos`, to be advanced by that row.
+    #[sabi(last_prefix_field)]
+    fn accumulator(&mut self, conv: u32, pos: u32) -> ROption<RSliceMut<'_, f32>>;
+}
+
+/// An own op over the rows of a step. Everything in it is valid for the call only.
+#[repr(C)]
+#[derive(StableAbi)]
+pub struct RawCall<'a> {
+    /// The rows of the op's operands and outputs, in order.
+    pub rows: RSlice<'a, OwnRow>,
+    /// Operands, in order.
+    pub ins: RVec<RawInput<'a>>,
+    /// Outputs, in order.
+    pub outs: RVec<RawOutput<'a>>,
+    /// Weights, in order.
+    pub weights: RVec<RawWeight<'a>>,
+    /// The op's state; one without rows where it has none.
+    pub state: RawState_TO<'a, RMut<'a, ()>>,
+}
 
 /// What a plugin library exports.
 #[repr(C)]

@@ -6,14 +6,15 @@
 
 use std::cell::{Cell, RefCell};
 use std::panic::{catch_unwind, set_hook, take_hook, AssertUnwindSafe};
-use std::sync::{Once, OnceLock};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
 use abi_stable::sabi_trait::TD_Opaque;
 use abi_stable::std_types::{RErr, ROk, RResult, RSlice, RStr, RString, RVec};
 
-use crate::abi::{LogFn, PluginBox, PluginObject, PluginObject_TO};
+use crate::abi::{LogFn, PluginBox, PluginObject, PluginObject_TO, RawCall};
 use crate::codec;
 use crate::describe::{DescribeRequest, SegmentName};
+use crate::own_op::{OwnCall, OwnKernel, OwnOp};
 use crate::plugin::{Log, Plugin};
 use crate::recorder::Recorder;
 
@@ -66,11 +67,26 @@ fn guarded<T>(method: &str, call: impl FnOnce() -> Result<T, String>) -> RResult
 struct Guard<P> {
     model: OnceLock<P>,
     log: Log,
+    own_ops: Vec<Box<dyn OwnOp>>,
+    /// Prepared uses of own ops, by the numbers that the host has. They live as long as the object.
+    kernels: Mutex<Vec<Arc<dyn OwnKernel>>>,
 }
 
 impl<P: Plugin> Guard<P> {
     fn model(&self) -> Result<&P, String> {
         self.model.get().ok_or_else(|| "`describe` has not been called, or failed".into())
+    }
+
+    fn own_op(&self, id: &str) -> Result<&dyn OwnOp, String> {
+        let op = self.own_ops.iter().find(|op| op.id() == id);
+        op.map(|op| &**op).ok_or_else(|| format!("this library has no op `{id}`"))
+    }
+
+    fn kernel(&self, number: u64) -> Result<Arc<dyn OwnKernel>, String> {
+        // A kernel is pushed whole or not at all, so a lock that a panic left behind guards nothing broken.
+        let kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        let kernel = usize::try_from(number).ok().and_then(|number| kernels.get(number));
+        kernel.cloned().ok_or_else(|| format!("there is no prepared op {number}"))
     }
 }
 
@@ -99,13 +115,35 @@ impl<P: Plugin> PluginObject for Guard<P> {
     fn ids(&self, input: RStr<'_>, window: RSlice<'_, u32>) -> RResult<RVec<i64>, RString> {
         guarded("ids", || self.model()?.ids(&input, window.as_slice()).map(Into::into))
     }
+
+    fn op_prepare(&self, op: RStr<'_>, facts: RStr<'_>) -> RResult<u64, RString> {
+        guarded("op_prepare", || {
+            let facts = serde_json::from_str(&facts).map_err(|error| format!("the host's facts: {error}"))?;
+            let kernel = self.own_op(&op)?.prepare(&facts)?;
+            let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+            kernels.push(kernel.into());
+            Ok(kernels.len() as u64 - 1)
+        })
+    }
+
+    fn op_run(&self, kernel: u64, call: RawCall<'_>) -> RResult<(), RString> {
+        guarded("op_run", || self.kernel(kernel)?.run(&mut OwnCall::new(call)?))
+    }
+
+    fn op_cases(&self, op: RStr<'_>) -> RResult<RString, RString> {
+        guarded("op_cases", || {
+            let cases = self.own_op(&op)?.cases()?;
+            let text = serde_json::to_string(&cases).map_err(|error| format!("the cases: {error}"))?;
+            Ok(text.into())
+        })
+    }
 }
 
 /// Makes the guarded object for [`export_plugin!`]; called by the host once for each model.
 #[doc(hidden)]
 pub fn new_object<P: Plugin>(log: LogFn) -> RResult<PluginBox, RString> {
     guarded("new", || {
-        let guard: Guard<P> = Guard { model: OnceLock::new(), log: Log::new(log) };
+        let guard: Guard<P> = Guard { model: OnceLock::new(), log: Log::new(log), own_ops: P::own_ops(), kernels: Mutex::new(Vec::new()) };
         Ok(PluginObject_TO::from_value(guard, TD_Opaque))
     })
 }

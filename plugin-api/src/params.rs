@@ -87,7 +87,7 @@ macro_rules! params {
                 out
             }
 
-            fn decode(bytes: &[u8]) -> Result<Self, String> {
+            fn decode(bytes: &[u8]) -> ::core::result::Result<Self, ::std::string::String> {
                 let len = <Self as $crate::params::Params>::LEN;
                 if bytes.len() != len {
                     return Err(format!("parameters are {} bytes, this version has {len}", bytes.len()));
@@ -118,7 +118,7 @@ macro_rules! params {
             fn put(&self, out: &mut Vec<u8>) {
                 out.extend_from_slice(&$crate::params::Params::encode(self));
             }
-            fn get(bytes: &[u8]) -> Result<Self, String> {
+            fn get(bytes: &[u8]) -> ::core::result::Result<Self, ::std::string::String> {
                 $crate::params::Params::decode(bytes)
             }
         }
@@ -147,7 +147,7 @@ macro_rules! choice {
         impl $crate::params::Wire for $name {
             const LEN: usize = 1;
             fn put(&self, out: &mut Vec<u8>) { out.push(*self as u8); }
-            fn get(bytes: &[u8]) -> Result<Self, String> {
+            fn get(bytes: &[u8]) -> ::core::result::Result<Self, ::std::string::String> {
                 match bytes {
                     $( [$code] => Ok(Self::$variant), )*
                     _ => Err(format!("{bytes:?} is not a known {}", stringify!($name))),

@@ -2,6 +2,7 @@
 
 use crate::abi::LogFn;
 use crate::describe::{DescribeRequest, Description, SegmentName};
+use crate::own_op::OwnOp;
 use crate::recorder::Recorder;
 
 /// A model architecture, opened on one model. Implement it, then write `export_plugin!(MyModel);` once in the library.
@@ -26,6 +27,11 @@ pub trait Plugin: Send + Sync + Sized + 'static {
     /// Table rows for an input of source `Ids`, from a window of token ids that ends at the row's own token. Pure.
     fn ids(&self, input: &str, _window: &[u32]) -> Result<Vec<i64>, String> {
         Err(format!("this plugin has no ids function `{input}`"))
+    }
+
+    /// Ops that this library brings, each of which its manifest names in `own_ops`. They belong to the library, not to a model.
+    fn own_ops() -> Vec<Box<dyn OwnOp>> {
+        Vec::new()
     }
 }
 

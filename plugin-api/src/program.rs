@@ -4,6 +4,8 @@
 //! expert groups are named by their ids in the [`crate::describe::Description`]. Nothing here has a shape that depends on the context
 //! or a count that a device decides.
 
+use serde::{Deserialize, Serialize};
+
 /// A value of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ValueId(pub u32);
@@ -24,7 +26,8 @@ pub struct StateId(pub u32);
 pub struct GroupId(pub u32);
 
 /// What a value's numbers are. Both take four bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum Ty {
     /// Activations.
@@ -152,7 +155,8 @@ pub struct OperandRef {
 }
 
 /// How an op uses a state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum Access {
     /// Reads rows by position.

@@ -1,10 +1,14 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use coli_config::{Key, Setting, Source, Value, Values};
 use coli_place::device::DeviceRequest;
 use coli_place::precision::PrecisionRequest;
+use coli_plugin_api::describe::SegmentName;
 use coli_plugins::Request;
 
 /// Runs Mixture-of-Experts language models that are larger than memory.
@@ -12,6 +16,7 @@ use coli_plugins::Request;
 #[command(
     name = "coli",
     version,
+    long_version = crate::version::long(),
     about,
     after_help = "Examples:\n  coli run \"Emma was\"\n  coli run --model DIR --temp 0 \"Once\"\n  coli plugins"
 )]
@@ -19,6 +24,9 @@ pub struct Cli {
     /// Say more: -v tells which plugins were accepted or refused and why, -vv what plugins log
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     pub verbose: u8,
+    /// File of settings [default: ./coli.toml, else coli/coli.toml in your configuration folder]
+    #[arg(long, value_name = "FILE", global = true)]
+    pub config: Option<PathBuf>,
     /// What to do
     #[command(subcommand)]
     pub command: Command,
@@ -34,6 +42,19 @@ pub enum Command {
     Eval(EvalCommand),
     /// List the plugins, and load each to see whether it works
     Plugins(PluginsArgs),
+    /// Show settings
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print a script that lets a shell complete coli's words
+    Completions(CompletionsArgs),
+    /// Open a plugin's library and print what became of it, as JSON: what the other commands start as a child process
+    #[command(name = coli_plugins::CHECK_COMMAND, hide = true)]
+    CheckPlugin {
+        /// The plugin's manifest
+        manifest: PathBuf,
+        /// Its library
+        library: PathBuf,
+    },
 }
 
 /// Which model runs, and how.
@@ -45,46 +66,105 @@ pub struct ModelArgs {
     /// Plugin by name, or by path: its .plugin.toml, its folder, or its library [default: the one that serves the model]
     #[arg(long, value_name = "NAME|PATH", value_parser = |text: &str| Ok::<_, std::convert::Infallible>(Request::parse(text)))]
     pub model_plugin: Option<Request>,
-    /// auto, cpu, vulkan, a device's number or its name
-    #[arg(long, default_value = "auto")]
-    pub device: DeviceRequest,
-    /// auto, exact (f32 arithmetic in one order) or fast
-    #[arg(long, default_value = "auto")]
-    pub precision: PrecisionRequest,
+    /// auto, cpu, vulkan, a device's number or its name [default: auto]
+    #[arg(long)]
+    pub device: Option<DeviceRequest>,
+    /// auto, exact (f32 arithmetic in one order) or fast [default: auto]
+    #[arg(long)]
+    pub precision: Option<PrecisionRequest>,
     /// Positions of the context [default: the model's, at most 4096]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub ctx: Option<u32>,
 }
 
-/// `coli run`.
+/// How tokens are chosen, and how many. What is not given here comes from the environment, a settings file or the model.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Only the text goes to standard output; everything else to standard error.\n\nExamples:\n  coli run \"Emma was\"\n  coli run --temp 0 -n 32 --json \"My dear\""
-)]
-pub struct RunArgs {
-    /// The text to continue
-    pub prompt: Option<String>,
-    /// The model
-    #[command(flatten)]
-    pub model: ModelArgs,
-    /// Temperature; 0 takes the most probable token
-    #[arg(long, value_name = "T", default_value_t = 0.8, value_parser = temperature, allow_negative_numbers = true)]
-    pub temp: f32,
-    /// Draw among the K most probable tokens; 0 is all
-    #[arg(long, value_name = "K", default_value_t = 0, allow_negative_numbers = true)]
-    pub top_k: u32,
-    /// Draw among the most probable tokens that together reach P
-    #[arg(long, value_name = "P", default_value_t = 0.95, value_parser = top_p, allow_negative_numbers = true)]
-    pub top_p: f32,
+pub struct GenerationArgs {
+    /// Temperature; 0 takes the most probable token [default: the model's, else 0.8]
+    #[arg(long, value_name = "T", value_parser = |text: &str| number(Key::Temp, text), allow_negative_numbers = true)]
+    pub temp: Option<f32>,
+    /// Draw among the K most probable tokens; 0 is all [default: the model's, else 0]
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
+    pub top_k: Option<u32>,
+    /// Draw among the most probable tokens that together reach P [default: the model's, else 0.95]
+    #[arg(long, value_name = "P", value_parser = |text: &str| number(Key::TopP, text), allow_negative_numbers = true)]
+    pub top_p: Option<f32>,
+    /// Draw among the tokens at least P times as probable as the best one; 0 is all [default: the model's, else 0]
+    #[arg(long, value_name = "P", value_parser = |text: &str| number(Key::MinP, text), allow_negative_numbers = true)]
+    pub min_p: Option<f32>,
+    /// Lower the scores of tokens in prompt and text: positive ones divided by R, others multiplied; 1 is off [default: the model's, else 1]
+    #[arg(long, value_name = "R", value_parser = |text: &str| number(Key::RepeatPenalty, text), allow_negative_numbers = true)]
+    pub repeat_penalty: Option<f32>,
     /// Key of the draws; the same seed gives the same text [default: random]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// The most tokens to generate
-    #[arg(short = 'n', long = "tokens", value_name = "N", default_value_t = 256, allow_negative_numbers = true)]
-    pub tokens: u32,
+    /// The most tokens to generate [default: 256]
+    #[arg(short = 'n', long = "tokens", value_name = "N", allow_negative_numbers = true)]
+    pub tokens: Option<u32>,
+}
+
+/// `coli run`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Only the text goes to standard output; everything else to standard error.\n\nExamples:\n  coli run \"Emma was\"\n  \
+                  coli run --temp 0 -n 32 --json \"My dear\"\n  coli run -f prompt.txt --stop END\n  \
+                  coli run --model DIR --chat \"Who was Emma?\""
+)]
+pub struct RunArgs {
+    /// The text to continue; `-` or nothing reads it from standard input
+    pub prompt: Option<OsString>,
+    /// Read the prompt from a file
+    #[arg(short, long, value_name = "FILE", conflicts_with = "prompt")]
+    pub file: Option<PathBuf>,
+    /// Put the prompt to the model as a question, with the model's own chat template
+    #[arg(long)]
+    pub chat: bool,
+    /// With --chat: what the model is told before the question
+    #[arg(long, value_name = "TEXT", requires = "chat")]
+    pub system: Option<String>,
+    /// End the text before TEXT; may be given several times
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub stop: Vec<String>,
+    /// How tokens are chosen
+    #[command(flatten)]
+    pub generation: GenerationArgs,
+    /// The model
+    #[command(flatten)]
+    pub model: ModelArgs,
     /// Print one JSON object at the end instead of the text
     #[arg(long)]
     pub json: bool,
+}
+
+/// `coli config`.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Example:\n  coli config explain")]
+pub enum ConfigCommand {
+    /// Every setting with its value and where that comes from
+    Explain(ExplainArgs),
+}
+
+/// `coli config explain`: takes `run`'s options, so that it can say what they would do.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  coli config explain\n  coli config explain --temp 0 --json")]
+pub struct ExplainArgs {
+    /// How tokens are chosen
+    #[command(flatten)]
+    pub generation: GenerationArgs,
+    /// The model
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Print a JSON list
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `coli completions`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  coli completions bash > ~/.local/share/bash-completion/completions/coli")]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: Shell,
 }
 
 /// `coli eval`.
@@ -115,21 +195,107 @@ pub struct LogitsArgs {
 
 /// `coli plugins`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  coli plugins\n  coli plugins --json")]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  coli plugins\n  coli plugins --json\n  coli plugins new mine\n  coli plugins dump MODEL --segment layer.0"
+)]
 pub struct PluginsArgs {
+    /// Something else than the list
+    #[command(subcommand)]
+    pub command: Option<PluginsCommand>,
     /// Print a JSON list
     #[arg(long)]
     pub json: bool,
+    /// Also open libraries again that crashed when they were opened before
+    #[arg(long)]
+    pub recheck: bool,
 }
 
-fn temperature(text: &str) -> Result<f32, String> {
-    let value: f32 = text.parse().map_err(|_| "expected a number".to_string())?;
-    if value.is_finite() && (0.0..=100.0).contains(&value) { Ok(value) } else { Err("expected 0 to 100".into()) }
+/// What `coli plugins` does besides the list.
+#[derive(Debug, Subcommand)]
+pub enum PluginsCommand {
+    /// Write the crate of a new plugin
+    New(NewArgs),
+    /// Print what a plugin records of a model, as text; no weight is read
+    Dump(DumpArgs),
 }
 
-fn top_p(text: &str) -> Result<f32, String> {
-    let value: f32 = text.parse().map_err(|_| "expected a number".to_string())?;
-    if value > 0.0 && value <= 1.0 { Ok(value) } else { Err("expected more than 0 and at most 1".into()) }
+/// `coli plugins new`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  coli plugins new mine --dir ../plugins")]
+pub struct NewArgs {
+    /// The plugin's id: lowercase letters, digits and `_`, a letter first
+    pub name: String,
+    /// Folder to make the crate's folder NAME in
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub dir: PathBuf,
+    /// Root of coli's source tree, which the crate then depends on by path [default: the version of this program]
+    #[arg(long, value_name = "ROOT")]
+    pub path: Option<PathBuf>,
+}
+
+/// `coli plugins dump`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  coli plugins dump MODEL --segment layer.0")]
+pub struct DumpArgs {
+    /// Folder with config.json and *.safetensors
+    pub model: PathBuf,
+    /// One segment: embed, layer.0, head [default: all]
+    #[arg(long, value_name = "NAME")]
+    pub segment: Option<SegmentName>,
+    /// Plugin by name or by path [default: the one that serves the model]
+    #[arg(long, value_name = "NAME|PATH", value_parser = |text: &str| Ok::<_, std::convert::Infallible>(Request::parse(text)))]
+    pub model_plugin: Option<Request>,
+}
+
+impl ModelArgs {
+    /// The settings that the command line gives.
+    pub fn values(&self) -> Values {
+        let plugin = self.model_plugin.as_ref().map(|request| match request {
+            Request::Name(name) => name.clone(),
+            Request::Path(path) => path.display().to_string(),
+        });
+        of_command_line([
+            (Key::Model, self.model.clone().map(Value::Path)),
+            (Key::ModelPlugin, plugin.map(Value::Text)),
+            (Key::Device, self.device.as_ref().map(|device| Value::Text(device.to_string()))),
+            (Key::Precision, self.precision.map(|precision| Value::Text(precision.to_string()))),
+            (Key::Ctx, self.ctx.map(|ctx| Value::Whole(ctx.into()))),
+        ])
+    }
+}
+
+impl GenerationArgs {
+    /// The settings that the command line gives.
+    pub fn values(&self) -> Values {
+        of_command_line([
+            (Key::Temp, self.temp.map(Value::Number)),
+            (Key::TopK, self.top_k.map(|number| Value::Whole(number.into()))),
+            (Key::TopP, self.top_p.map(Value::Number)),
+            (Key::MinP, self.min_p.map(Value::Number)),
+            (Key::RepeatPenalty, self.repeat_penalty.map(Value::Number)),
+            (Key::Seed, self.seed.map(Value::Whole)),
+            (Key::Tokens, self.tokens.map(|number| Value::Whole(number.into()))),
+        ])
+    }
+}
+
+fn of_command_line(given: impl IntoIterator<Item = (Key, Option<Value>)>) -> Values {
+    let mut values = Values::default();
+    for (key, value) in given {
+        if let Some(value) = value {
+            values.add(key, value, Source::CommandLine);
+        }
+    }
+    values
+}
+
+/// A number in the range that the table of settings has.
+fn number(key: Key, text: &str) -> Result<f32, String> {
+    match Setting::of(key).unit.parse(text.as_ref())? {
+        Value::Number(number) => Ok(number),
+        other => Err(format!("{other} is no number")),
+    }
 }
 
 #[cfg(test)]

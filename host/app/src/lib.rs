@@ -6,15 +6,18 @@
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), "coli: {}", format_args!($($text)*));
+        let text = format!($($text)*);
+        let _ = writeln!(std::io::stderr(), "coli: {}", coli_base::line::one_line(&text, coli_base::line::LINE_CHARS_MAX));
     }};
 }
 
 pub mod cli;
 pub mod commands;
 pub mod engine;
+mod patience;
 mod progress;
 mod stop;
+mod version;
 
 use std::process::ExitCode;
 

@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use crate::line::{LINE_CHARS_MAX, one_line};
+
 /// Who has to act, and so the program's exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -32,11 +34,12 @@ pub struct Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error of the given kind. Line breaks become spaces, so that it stays one line.
+    /// An error of the given kind. Names in it may come from a file, a path or a plugin: control characters become spaces and what is very
+    /// long is cut, so that it stays one line.
     pub fn new(kind: Kind, text: impl Into<String>) -> Self {
         let text: String = text.into();
-        let text = if text.contains('\n') { text.split_whitespace().collect::<Vec<_>>().join(" ") } else { text };
-        Self { kind, text }
+        let fits = text.len() <= LINE_CHARS_MAX && !text.contains(char::is_control);
+        Self { kind, text: if fits { text } else { one_line(&text, LINE_CHARS_MAX) } }
     }
 
     /// Something failed while running.
@@ -80,7 +83,8 @@ mod tests {
 
     #[test]
     fn an_error_is_one_line() {
-        assert_eq!(Error::run("a\n  b\nc").text, "a b c");
+        assert_eq!(Error::run("a\n  b\n\u{1b}[2Jc").text, "a b [2Jc");
+        assert_eq!(Error::run("x".repeat(1 << 20)).text.chars().count(), LINE_CHARS_MAX + 1);
         assert_eq!(Error::refused("b").within("a"), Error::new(Kind::Refused, "a: b"));
     }
 }

@@ -57,7 +57,7 @@ impl CpuExecutor {
     }
 
     /// Runs a step through all segments. `observe` sees the ports of each segment as it ends, and those of a segment over wanted rows
-    /// once for each slice, or once without rows where none is wanted. When it fails, no conversation has grown.
+    /// once for each slice, or once without rows where none is wanted. When it fails, every conversation is as it was.
     pub fn run(&mut self, states: &mut States, step: &Step, mut observe: impl FnMut(&Ports<'_>) -> Result<()>) -> Result<()> {
         self.run_given(states, step, &[], &mut observe)
     }
@@ -77,15 +77,29 @@ impl CpuExecutor {
         let checked = step.check(states, program.description().vocab)?;
         self.give(&program, given);
         self.fill_inputs(&program, Rows::Tokens, step.rows.iter());
+        let result = self.run_segments(&program, states, step, &checked, observe).and_then(|()| states.commit());
+        if result.is_err() {
+            states.abandon();
+        }
+        result
+    }
+
+    fn run_segments(
+        &mut self,
+        program: &Program,
+        states: &mut States,
+        step: &Step,
+        checked: &CheckedStep,
+        observe: &mut dyn FnMut(&Ports<'_>) -> Result<()>,
+    ) -> Result<()> {
         for segment in &program.segments {
             if segment.sliced {
-                self.run_sliced(segment, states, step, &checked, observe)?;
+                self.run_sliced(segment, states, step, checked, observe)?;
             } else {
-                self.run_ops(segment, states, &checked, &checked.outs[..0], &[], true)?;
+                self.run_ops(segment, states, checked, &checked.outs[..0], &[], true)?;
                 observe(&self.ports(segment, &checked.tokens, &checked.outs[..0]))?;
             }
         }
-        checked.commit(states);
         Ok(())
     }
 

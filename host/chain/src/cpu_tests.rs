@@ -429,7 +429,7 @@ fn what_a_rewind_forgot_leaves_no_trace() {
     let conv = bench.states.open();
     bench.append(conv, &TOKENS[..6]).unwrap();
     bench.append(conv, &[9, 9, 9, 9, 9]).unwrap();
-    bench.states.rewind(conv, 6);
+    bench.states.rewind(conv, 6).unwrap();
     assert_eq!(bench.append(conv, &TOKENS[6..]).unwrap().logits, plain().logits[6..]);
 }
 

@@ -1,10 +1,12 @@
 //! Recorded programs and the executors that run them.
 //!
 //! The order of a token's path is the order of the modules: [`program`] turns a plugin's bytes into a program that nothing can be wrong
-//! with; [`state`] holds what conversations remember; [`step`] says which rows run; [`cpu`] runs them.
+//! with; [`state`] holds what conversations remember; [`step`] says which rows run; [`cpu`] runs them. [`case`] runs the
+//! cases of ops.
 //!
 //! What this crate must not know: files, tokenizers, plugins as libraries, model names.
 
+pub mod case;
 pub mod cpu;
 pub mod program;
 #[cfg(test)]
@@ -14,5 +16,5 @@ pub mod step;
 
 pub use cpu::CpuExecutor;
 pub use program::{PortSpec, Program};
-pub use state::{ConvId, States};
+pub use state::{ConvId, Snapshot, States};
 pub use step::{Row, Step};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use coli_base::{Error, Result};
 use coli_shaders::contract::{RowAt, Sampling};
 
-use crate::state::{ConvId, States};
+use crate::state::{ConvId, Grow, States};
 
 /// A row of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,12 +20,15 @@ pub struct Row {
     pub token: u32,
     /// Whether its outputs are wanted, and how a token is chosen from them.
     pub out: Option<Sampling>,
+    /// Whether the conversation may be rewound to just after this row, once the step has run: rows of a verify, before it is known which
+    /// of them stay. A conversation with such rows may also be rewound to where the step began. Each costs a copy of the accumulators.
+    pub rewindable: bool,
 }
 
 impl Row {
     /// A text row.
     pub fn text(conv: ConvId, pos: u32, token: u32, out: Option<Sampling>) -> Self {
-        Self { conv, pos, rpos: [pos as i32; 4], token, out }
+        Self { conv, pos, rpos: [pos as i32; 4], token, out, rewindable: false }
     }
 }
 
@@ -44,14 +47,13 @@ pub(crate) struct CheckedStep {
     pub outs: Vec<RowAt>,
     /// How a token is chosen, for each wanted row.
     pub sampling: Vec<Sampling>,
-    /// The positions that each conversation has afterwards.
-    lens: Vec<(ConvId, u32)>,
 }
 
 impl Step {
-    /// Checks the rows and makes room for them. Nothing has changed when it fails, but for room.
+    /// Checks the rows and makes room for them; the step is to be ended by [`States::commit`] or [`States::abandon`]. Nothing has
+    /// changed when it fails.
     pub(crate) fn check(&self, states: &mut States, vocab: u32) -> Result<CheckedStep> {
-        let mut lens: Vec<(ConvId, u32)> = vec![];
+        let mut grows: Vec<Grow> = vec![];
         let mut seen: HashMap<ConvId, usize> = HashMap::new();
         for (index, row) in self.rows.iter().enumerate() {
             let fault = |what: String| Error::run(format!("row {index} of the step: {what}"));
@@ -59,11 +61,11 @@ impl Step {
                 return Err(fault(format!("token {} of a vocabulary of {vocab}", row.token)));
             }
             let next = match seen.get(&row.conv) {
-                Some(last) if last + 1 == index => lens.last().map_or(0, |(_, len)| *len),
+                Some(last) if last + 1 == index => grows.last().map_or(0, |grow| grow.len),
                 Some(_) => return Err(fault(format!("rows of conversation {} are not together", row.conv.0))),
                 None => {
                     let len = states.len(row.conv).ok_or_else(|| fault(format!("conversation {} is not open", row.conv.0)))?;
-                    lens.push((row.conv, len));
+                    grows.push(Grow { conv: row.conv, len, marked: vec![] });
                     len
                 }
             };
@@ -71,28 +73,19 @@ impl Step {
                 return Err(fault(format!("position {}, conversation {} continues at {next}", row.pos, row.conv.0)));
             }
             seen.insert(row.conv, index);
-            if let Some((_, len)) = lens.last_mut() {
-                *len = next.saturating_add(1);
+            if let Some(grow) = grows.last_mut() {
+                grow.len = next.saturating_add(1);
+                grow.marked.extend(row.rewindable.then_some(grow.len));
             }
         }
-        for (conv, len) in &lens {
-            states.reserve(*conv, *len)?;
-        }
+        states.begin(&grows)?;
         let at = |(index, row): (usize, &Row)| RowAt { conv: row.conv.0, pos: row.pos, step_row: index as u32 };
         let wanted = || self.rows.iter().enumerate().filter(|(_, row)| row.out.is_some());
         Ok(CheckedStep {
             tokens: self.rows.iter().enumerate().map(at).collect(),
             outs: wanted().map(at).collect(),
             sampling: self.rows.iter().filter_map(|row| row.out).collect(),
-            lens,
         })
-    }
-}
-
-impl CheckedStep {
-    /// Notes the new lengths once the step has run.
-    pub(crate) fn commit(&self, states: &mut States) {
-        self.lens.iter().for_each(|(conv, len)| states.commit(*conv, *len));
     }
 }
 

@@ -7,21 +7,22 @@ use coli_base::{Error, Result};
 
 use crate::places::Baked;
 use crate::suggest::nearest;
-use crate::table::{Key, PREFIX, Reader, SETTINGS, Setting};
+use crate::table::{PREFIX, Reader, SETTINGS, Setting};
+use crate::value::{Source, Values};
 
-/// What the environment says. An empty variable counts as one that is not set.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// What the environment says, and a file of settings where it says nothing. An empty variable counts as one that is not set.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Environment {
-    /// `COLI_MODEL`.
-    pub model: Option<PathBuf>,
-    /// `COLI_DEMO`.
-    pub demo: Option<PathBuf>,
-    /// `COLI_PLUGIN_PATH`, in order.
-    pub plugin_path: Vec<PathBuf>,
-    /// `COLI_HOME`.
-    pub home: Option<PathBuf>,
+    /// Values of settings.
+    pub values: Values,
+    /// The settings file that was read.
+    pub file: Option<PathBuf>,
     /// `XDG_DATA_HOME`, when absolute: its specification has relative ones ignored.
     pub data_home: Option<PathBuf>,
+    /// `XDG_CONFIG_HOME`, when absolute.
+    pub config_home: Option<PathBuf>,
+    /// `XDG_CACHE_HOME`, when absolute.
+    pub cache_home: Option<PathBuf>,
     /// `HOME`.
     pub user_home: Option<PathBuf>,
     /// What the build left in the binary.
@@ -38,33 +39,35 @@ impl Environment {
     /// An environment with these variables.
     pub fn from_values(values: impl IntoIterator<Item = (OsString, OsString)>, baked: Baked) -> Result<Self> {
         let mut environment = Self { baked, ..Self::default() };
-        let mut unknown = Vec::new();
-        for (name, value) in values {
-            let name = name.to_string_lossy();
+        let mut faults = Vec::new();
+        for (name, value) in values.into_iter().map(|(name, value)| (name.to_string_lossy().into_owned(), value)) {
             match Setting::by_env(&name) {
                 _ if name == "XDG_DATA_HOME" => environment.data_home = path(value).filter(|path| path.is_absolute()),
+                _ if name == "XDG_CONFIG_HOME" => environment.config_home = path(value).filter(|path| path.is_absolute()),
+                _ if name == "XDG_CACHE_HOME" => environment.cache_home = path(value).filter(|path| path.is_absolute()),
                 _ if name == "HOME" => environment.user_home = path(value),
-                Some(setting) => environment.set(setting.reader, value),
-                None if name.starts_with(PREFIX) => unknown.push(name.into_owned()),
+                Some(setting) => faults.extend(environment.set(setting, &value).err().map(|fault| (name, fault))),
+                None if name.starts_with(PREFIX) => faults.push((name.clone(), unknown_name(&name))),
                 None => {}
             }
         }
         // The order of the variables is not ours; the error should not depend on it.
-        unknown.sort();
-        match unknown.first() {
+        faults.sort();
+        match faults.into_iter().next() {
             None => Ok(environment),
-            Some(name) => Err(unknown_name(name)),
+            Some((_, fault)) => Err(Error::usage(format!("environment variable {fault}"))),
         }
     }
 
-    fn set(&mut self, reader: Reader, value: OsString) {
-        let Reader::Program(key) = reader else { return };
-        match key {
-            Key::Model => self.model = path(value),
-            Key::Demo => self.demo = path(value),
-            Key::Home => self.home = path(value),
-            Key::PluginPath => self.plugin_path = path_list(&value),
+    fn set(&mut self, setting: &'static Setting, value: &OsString) -> std::result::Result<(), String> {
+        let Reader::Program(key) = setting.reader else { return Ok(()) };
+        if value.is_empty() {
+            return Ok(());
         }
+        let parsed = setting.unit.parse(value);
+        let parsed = parsed.map_err(|expected| format!("`{}` is `{}`: {expected}", setting.env, value.to_string_lossy().escape_debug()))?;
+        self.values.add(key, parsed, Source::Environment(setting.env));
+        Ok(())
     }
 }
 
@@ -73,24 +76,21 @@ fn path(value: OsString) -> Option<PathBuf> {
     (!value.is_empty()).then(|| PathBuf::from(value))
 }
 
-/// The folders of a list as in `PATH`, without empty ones.
-pub(crate) fn path_list(value: &std::ffi::OsStr) -> Vec<PathBuf> {
-    std::env::split_paths(value).filter(|path| !path.as_os_str().is_empty()).collect()
-}
-
-fn unknown_name(name: &str) -> Error {
+fn unknown_name(name: &str) -> String {
     let known = SETTINGS.iter().map(|setting| setting.env);
     let advice = match nearest(name, known.clone()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known are {}", known.collect::<Vec<_>>().join(", ")),
     };
-    Error::usage(format!("environment variable `{}` is not a setting; {advice}", name.escape_debug()))
+    format!("`{}` is not a setting; {advice}", name.escape_debug())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::Key;
     use coli_base::Kind;
+    use std::path::Path;
 
     fn of(values: &[(&str, &str)]) -> Result<Environment> {
         Environment::from_values(values.iter().map(|(name, value)| (name.into(), value.into())), Baked::default())
@@ -104,17 +104,22 @@ mod tests {
             ("COLI_DEMO", ""),
             ("COLI_PLUGIN_PATH", list.to_str().unwrap()),
             ("COLI_HOME", "/h"),
+            ("COLI_TEMP", "0.25"),
+            ("COLI_TOP_K", ""),
             ("XDG_DATA_HOME", "relative"),
+            ("XDG_CONFIG_HOME", "/c"),
             ("HOME", "/u"),
             ("PATH", "/bin"),
             ("coli_x", "1"),
         ])
         .unwrap();
-        assert_eq!(environment.model, Some("m".into()));
-        assert_eq!(environment.demo, None);
-        assert_eq!(environment.plugin_path, [PathBuf::from("a"), PathBuf::from("b c")]);
-        assert_eq!(environment.home, Some("/h".into()));
+        let values = &environment.values;
+        assert_eq!((values.path(Key::Model), values.path(Key::Demo)), (Some(Path::new("m")), None));
+        assert_eq!(values.paths(Key::PluginPath), [PathBuf::from("a"), PathBuf::from("b c")]);
+        assert_eq!(values.path(Key::Home), Some(Path::new("/h")));
+        assert_eq!((values.number(Key::Temp), values.get(Key::TopK)), (0.25, None));
         assert_eq!((environment.data_home, environment.user_home), (None, Some("/u".into())));
+        assert_eq!(environment.config_home, Some("/c".into()));
         assert_eq!(of(&[]).unwrap(), Environment::default());
     }
 
@@ -123,7 +128,7 @@ mod tests {
         let cases = [
             ("COLI_PLUGINPATH", "did you mean `COLI_PLUGIN_PATH`?"),
             ("COLI_MODELS", "did you mean `COLI_MODEL`?"),
-            ("COLI_", "known are COLI_MODEL, COLI_DEMO, COLI_PLUGIN_PATH, COLI_HOME"),
+            ("COLI_", "known are COLI_MODEL, COLI_MODEL_PLUGIN, COLI_DEVICE"),
             ("COLI_VERY_STRANGE_THING", "known are COLI_MODEL"),
         ];
         for (name, advice) in cases {
@@ -131,5 +136,12 @@ mod tests {
             assert_eq!(error.kind, Kind::Usage);
             assert!(error.text.contains(&format!("`{name}`")) && error.text.contains(advice), "{}", error.text);
         }
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_kind_is_a_usage_error_that_says_what_was_expected() {
+        let error = of(&[("COLI_TEMP", "warm")]).unwrap_err();
+        assert_eq!(error, Error::usage("environment variable `COLI_TEMP` is `warm`: expected a number from 0 to 100"));
+        assert!(of(&[("COLI_CTX", "-4")]).unwrap_err().text.contains("`COLI_CTX` is `-4`: expected a whole number from 1"));
     }
 }

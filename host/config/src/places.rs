@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use coli_base::{Error, Result};
 
-use crate::environment::{Environment, path_list};
+use crate::environment::Environment;
+use crate::table::Key;
+use crate::value::{Source, path_list};
 
 /// Folders that were known when the binary was built: those of its source tree. They are the last places looked in, so that a binary run
 /// from a build folder works from anywhere. A release is built with both empty.
@@ -14,6 +16,8 @@ pub struct Baked {
     pub plugin_path: Vec<PathBuf>,
     /// The demo model.
     pub demo: Option<PathBuf>,
+    /// The commit of the source tree, empty where it was none.
+    pub commit: &'static str,
 }
 
 /// A place to look in, and what put it on the list.
@@ -31,21 +35,23 @@ const SOURCE_TREE: &str = "the source tree this binary was built from";
 impl Baked {
     /// What this build left.
     pub fn of_this_build() -> Self {
-        Self::from_texts(option_env!("COLI_PLUGIN_PATH"), option_env!("COLI_DEMO"))
+        let folders = Self::from_texts(option_env!("COLI_PLUGIN_PATH"), option_env!("COLI_DEMO"));
+        Self { commit: option_env!("COLI_COMMIT").unwrap_or_default(), ..folders }
     }
 
     /// From the texts of the two variables. A relative path is dropped: it meant the folder of the build.
     fn from_texts(plugin_path: Option<&str>, demo: Option<&str>) -> Self {
         let absolute = |text: Option<&str>| path_list(text.unwrap_or_default().as_ref()).into_iter().filter(|path| path.is_absolute());
-        Self { plugin_path: absolute(plugin_path).collect(), demo: demo.map(PathBuf::from).filter(|path| path.is_absolute()) }
+        let demo = demo.map(PathBuf::from).filter(|path| path.is_absolute());
+        Self { plugin_path: absolute(plugin_path).collect(), demo, commit: "" }
     }
 }
 
 impl Environment {
     /// The folder that counts as the executable's: `COLI_HOME`, else the folder in which the executable itself lies, not a link to it.
     pub fn home_folder(&self) -> Result<PathBuf> {
-        if let Some(home) = &self.home {
-            return Ok(home.clone());
+        if let Some(home) = self.values.path(Key::Home) {
+            return Ok(home.into());
         }
         let found = std::env::current_exe().and_then(std::fs::canonicalize);
         let executable = found.map_err(|error| Error::run(format!("the executable's folder cannot be found ({error}); set COLI_HOME")))?;
@@ -58,11 +64,33 @@ impl Environment {
         Some(base.join("coli"))
     }
 
+    /// The person's own folder of settings, where the system has such a thing.
+    pub fn user_config_folder(&self) -> Option<PathBuf> {
+        let base = self.config_home.clone().or_else(|| Some(self.user_home.as_ref()?.join(".config")))?;
+        Some(base.join("coli"))
+    }
+
+    /// What set the value of a key, for messages.
+    fn origin(&self, key: Key) -> &'static str {
+        match self.values.get(key) {
+            Some((_, Source::Environment(name))) => name,
+            Some((_, Source::File(_))) => "coli.toml",
+            _ => "the default",
+        }
+    }
+
+    /// The person's own folder for what can be made again, where the system has such a thing.
+    pub fn user_cache_folder(&self) -> Option<PathBuf> {
+        let base = self.cache_home.clone().or_else(|| Some(self.user_home.as_ref()?.join(".cache")))?;
+        Some(base.join("coli"))
+    }
+
     /// Folders of plugins, in search order. `home` is [`Environment::home_folder`].
     pub fn plugin_places(&self, home: &Path) -> Vec<Place> {
         let mut places: Vec<Place> = Vec::new();
         let mut add = |path: PathBuf, origin| places.push(Place { path, origin });
-        self.plugin_path.iter().for_each(|path| add(path.clone(), "COLI_PLUGIN_PATH"));
+        let origin = self.origin(Key::PluginPath);
+        self.values.paths(Key::PluginPath).iter().for_each(|path| add(path.clone(), origin));
         add(home.join("models"), "beside the executable");
         if let Some(data) = self.user_data_folder() {
             add(data.join("models"), "the user's data folder");
@@ -75,7 +103,7 @@ impl Environment {
     /// Folders that may hold the demo model, in search order. `home` is [`Environment::home_folder`].
     pub fn demo_places(&self, home: &Path) -> Vec<Place> {
         let beside = Place { path: home.join("demo"), origin: "beside the executable" };
-        let named = self.demo.clone().map(|path| Place { path, origin: "COLI_DEMO" });
+        let named = self.values.path(Key::Demo).map(|path| Place { path: path.into(), origin: self.origin(Key::Demo) });
         let baked = self.baked.demo.clone().map(|path| Place { path, origin: SOURCE_TREE });
         [Some(beside), named, baked].into_iter().flatten().collect()
     }
@@ -85,6 +113,14 @@ impl Environment {
 #[cfg(unix)]
 mod tests {
     use super::*;
+    use crate::table::Setting;
+    use crate::value::Value;
+
+    fn with(key: Key, value: Value) -> Environment {
+        let mut environment = Environment::default();
+        environment.values.add(key, value, Source::Environment(Setting::of(key).env));
+        environment
+    }
 
     fn paths(places: &[Place]) -> Vec<&str> {
         places.iter().map(|place| place.path.to_str().unwrap()).collect()
@@ -93,10 +129,9 @@ mod tests {
     #[test]
     fn plugin_folders_are_in_search_order() {
         let environment = Environment {
-            plugin_path: vec!["dev".into(), "/more".into()],
             user_home: Some("/u".into()),
             baked: Baked::from_texts(Some("/src/models:relative"), None),
-            ..Environment::default()
+            ..with(Key::PluginPath, Value::Paths(vec!["dev".into(), "/more".into()]))
         };
         let places = environment.plugin_places(Path::new("/opt/coli"));
         let user = "/u/.local/share/coli/models";
@@ -116,7 +151,7 @@ mod tests {
     #[test]
     fn the_demo_is_looked_for_beside_the_executable_first() {
         let baked = Baked::from_texts(None, Some("/src/demo"));
-        let environment = Environment { demo: Some("d".into()), baked, ..Environment::default() };
+        let environment = Environment { baked, ..with(Key::Demo, Value::Path("d".into())) };
         assert_eq!(paths(&environment.demo_places(Path::new("/h"))), ["/h/demo", "d", "/src/demo"]);
     }
 
@@ -128,7 +163,7 @@ mod tests {
 
     #[test]
     fn the_home_folder_is_the_setting_or_where_the_executable_lies() {
-        let set = Environment { home: Some("/x".into()), ..Environment::default() };
+        let set = with(Key::Home, Value::Path("/x".into()));
         assert_eq!(set.home_folder().unwrap(), Path::new("/x"));
         let own = Environment::default().home_folder().unwrap();
         assert_eq!(own, std::env::current_exe().unwrap().canonicalize().unwrap().parent().unwrap());
@@ -139,5 +174,6 @@ mod tests {
         let xdg = Environment { data_home: Some("/d".into()), user_home: Some("/u".into()), ..Environment::default() };
         assert_eq!(xdg.user_data_folder(), Some("/d/coli".into()));
         assert_eq!(Environment::default().user_data_folder(), None);
+        assert_eq!(Environment::default().user_config_folder(), None);
     }
 }

@@ -6,21 +6,24 @@ pub fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     (best.0 <= best.1.chars().count() / 3).then_some(best.1)
 }
 
-/// Insertions, removals and replacements of one character between two texts.
+/// Insertions, removals and replacements of one character, and swaps of two neighbours, between two texts.
 fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        // `corner` is the cell above and to the left of the one that is written.
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let replaced = corner + usize::from(from != *to);
-            corner = row[j + 1];
-            row[j + 1] = replaced.min(corner + 1).min(row[j] + 1);
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    // Row i, column j: the edits between the first i characters of `a` and the first j of `b`.
+    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut edits = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                edits = edits.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(edits);
         }
+        rows.push(row);
     }
-    row[b.len()]
+    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]
@@ -29,7 +32,16 @@ mod tests {
 
     #[test]
     fn edits_are_counted() {
-        for (a, b, edits) in [("", "", 0), ("", "abc", 3), ("kitten", "sitting", 3), ("model", "model", 0), ("flaw", "lawn", 2)] {
+        let cases = [
+            ("", "", 0),
+            ("", "abc", 3),
+            ("kitten", "sitting", 3),
+            ("model", "model", 0),
+            ("flaw", "lawn", 2),
+            ("tmep", "temp", 1),
+            ("ab", "ba", 1),
+        ];
+        for (a, b, edits) in cases {
             assert_eq!(distance(a, b), edits, "{a} {b}");
             assert_eq!(distance(b, a), edits, "{b} {a}");
         }
@@ -38,7 +50,8 @@ mod tests {
     #[test]
     fn only_a_near_name_is_suggested() {
         let known = ["model", "demo", "plugin_path"];
-        assert_eq!(nearest("modle", known), None, "two edits of five letters are too many");
+        assert_eq!(nearest("modle", known), Some("model"));
+        assert_eq!(nearest("mdl", known), None, "two edits of five letters are too many");
         assert_eq!(nearest("models", known), Some("model"));
         assert_eq!(nearest("plugins_path", known), Some("plugin_path"));
         assert_eq!(nearest("temperature", known), None);

@@ -1,35 +1,69 @@
-//! Every setting, once.
+//! Every setting, once: its names, what its value may be, what holds without it, and what it does.
+
+use crate::value::Value;
 
 /// A setting's identity in code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     /// The model to run.
     Model,
-    /// The demo model's folder.
-    Demo,
+    /// The plugin that serves it.
+    ModelPlugin,
+    /// The device.
+    Device,
+    /// The arithmetic.
+    Precision,
+    /// Positions of the context.
+    Ctx,
+    /// The most tokens to generate.
+    Tokens,
+    /// Temperature.
+    Temp,
+    /// Draw among the so many best.
+    TopK,
+    /// Draw among those that reach this sum.
+    TopP,
+    /// Draw among those within this share of the best.
+    MinP,
+    /// Lowers the scores of tokens that were there.
+    RepeatPenalty,
+    /// Key of the draws.
+    Seed,
     /// Folders of plugins.
     PluginPath,
+    /// The demo model's folder.
+    Demo,
     /// What counts as the folder of the executable.
     Home,
 }
 
-/// What a setting's text is read as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a setting's value is.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Unit {
     /// A file or folder.
     Path,
-    /// Folders, written as in `PATH`.
+    /// Folders, in the environment written as in `PATH`, in a file as an array of strings.
     PathList,
-}
-
-impl Unit {
-    /// Its name for people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Path => "path",
-            Self::PathList => "list of folders",
-        }
-    }
+    /// A word or a name, which whoever acts on it judges.
+    Text,
+    /// A whole number, of what.
+    Whole {
+        /// The least.
+        least: u64,
+        /// The most.
+        most: u64,
+        /// What is counted; empty where the number is a name.
+        of: &'static str,
+    },
+    /// A number in a range.
+    Number {
+        /// The least.
+        least: f32,
+        /// Whether the least itself is allowed.
+        closed: bool,
+        /// The most.
+        most: f32,
+    },
 }
 
 /// Who acts on a setting.
@@ -41,8 +75,21 @@ pub enum Reader {
     Script,
 }
 
+/// What holds when nobody sets it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Fallback {
+    /// This number.
+    Whole(u64),
+    /// This number.
+    Number(f32),
+    /// This word.
+    Text(&'static str),
+    /// What these words say: it follows from other things.
+    Words(&'static str),
+}
+
 /// A row of the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Setting {
     /// Who acts on it, and its identity.
     pub reader: Reader,
@@ -50,57 +97,158 @@ pub struct Setting {
     pub key: &'static str,
     /// Its name in the environment.
     pub env: &'static str,
-    /// What its text is read as.
+    /// What its value is.
     pub unit: Unit,
-    /// What holds when it is not set, in words.
-    pub default: &'static str,
+    /// What holds when it is not set.
+    pub fallback: Fallback,
     /// What it does, in one line.
     pub doc: &'static str,
 }
 
-/// All settings. An environment variable that begins with [`PREFIX`] and is not here is an error.
-pub const SETTINGS: &[Setting] = &[
-    Setting {
-        reader: Reader::Program(Key::Model),
-        key: "model",
-        env: "COLI_MODEL",
-        unit: Unit::Path,
-        default: "the demo model",
-        doc: "The model to run: a folder with a config.json and safetensors, or a GGUF file.",
-    },
-    Setting {
-        reader: Reader::Program(Key::Demo),
-        key: "demo",
-        env: "COLI_DEMO",
-        unit: Unit::Path,
-        default: "the source tree's demo model, in a binary that was built in one",
-        doc: "The demo model's folder, where there is no `demo` beside the executable.",
-    },
-    Setting {
-        reader: Reader::Program(Key::PluginPath),
-        key: "plugin_path",
-        env: "COLI_PLUGIN_PATH",
-        unit: Unit::PathList,
-        default: "none",
-        doc: "Folders searched for plugins before the installed ones.",
-    },
-    Setting {
-        reader: Reader::Program(Key::Home),
-        key: "home",
-        env: "COLI_HOME",
-        unit: Unit::Path,
-        default: "the folder of the executable",
-        doc: "Where `models`, `demo` and plugin libraries that lie beside the executable are looked for.",
-    },
-];
-
 /// What the name of every environment variable of ours begins with.
 pub const PREFIX: &str = "COLI_";
+
+const fn row(key: Key, names: (&'static str, &'static str), unit: Unit, fallback: Fallback, doc: &'static str) -> Setting {
+    Setting { reader: Reader::Program(key), key: names.0, env: names.1, unit, fallback, doc }
+}
+
+const fn count(least: u64, of: &'static str) -> Unit {
+    Unit::Whole { least, most: u32::MAX as u64, of }
+}
+
+const fn number(least: f32, closed: bool, most: f32) -> Unit {
+    Unit::Number { least, closed, most }
+}
+
+/// All settings. An environment variable that begins with [`PREFIX`] and is not here is an error, and so is such a key of a file.
+pub const SETTINGS: &[Setting] = &[
+    row(
+        Key::Model,
+        ("model", "COLI_MODEL"),
+        Unit::Path,
+        Fallback::Words("the demo model"),
+        "The model to run: a folder with config.json, tokenizer.json and *.safetensors.",
+    ),
+    row(
+        Key::ModelPlugin,
+        ("model_plugin", "COLI_MODEL_PLUGIN"),
+        Unit::Text,
+        Fallback::Words("the first that serves the model"),
+        "The plugin that serves the model, by name or by the path of its manifest, folder or library.",
+    ),
+    row(Key::Device, ("device", "COLI_DEVICE"), Unit::Text, Fallback::Text("auto"), "auto, cpu, vulkan, a device's number or its name."),
+    row(
+        Key::Precision,
+        ("precision", "COLI_PRECISION"),
+        Unit::Text,
+        Fallback::Text("auto"),
+        "auto, exact (f32 arithmetic in one order) or fast.",
+    ),
+    row(
+        Key::Ctx,
+        ("ctx", "COLI_CTX"),
+        count(1, "positions"),
+        Fallback::Words("the model's, at most 4096"),
+        "Positions of the context: prompt and generated tokens together.",
+    ),
+    row(Key::Tokens, ("tokens", "COLI_TOKENS"), count(0, "tokens"), Fallback::Whole(256), "The most tokens to generate."),
+    row(Key::Temp, ("temp", "COLI_TEMP"), number(0.0, true, 100.0), Fallback::Number(0.8), "Temperature; 0 takes the most probable token."),
+    row(
+        Key::TopK,
+        ("top_k", "COLI_TOP_K"),
+        count(0, "tokens"),
+        Fallback::Whole(0),
+        "Draw among the so many most probable tokens; 0 is all.",
+    ),
+    row(
+        Key::TopP,
+        ("top_p", "COLI_TOP_P"),
+        number(0.0, false, 1.0),
+        Fallback::Number(0.95),
+        "Draw among the most probable tokens that together reach this probability; 1 is all.",
+    ),
+    row(
+        Key::MinP,
+        ("min_p", "COLI_MIN_P"),
+        number(0.0, true, 1.0),
+        Fallback::Number(0.0),
+        "Draw among the tokens that are at least this share as probable as the best one; 0 is all.",
+    ),
+    row(
+        Key::RepeatPenalty,
+        ("repeat_penalty", "COLI_REPEAT_PENALTY"),
+        number(0.0, false, 100.0),
+        Fallback::Number(1.0),
+        "Divides the positive scores of tokens that were there before and multiplies the negative ones; 1 is none.",
+    ),
+    row(
+        Key::Seed,
+        ("seed", "COLI_SEED"),
+        Unit::Whole { least: 0, most: u64::MAX, of: "" },
+        Fallback::Words("random, and printed"),
+        "Key of the draws: the same seed gives the same text.",
+    ),
+    row(
+        Key::PluginPath,
+        ("plugin_path", "COLI_PLUGIN_PATH"),
+        Unit::PathList,
+        Fallback::Words("none"),
+        "Folders searched for plugins before the installed ones.",
+    ),
+    row(
+        Key::Demo,
+        ("demo", "COLI_DEMO"),
+        Unit::Path,
+        Fallback::Words("the source tree's demo model, in a binary that was built in one"),
+        "The demo model's folder, where there is no `demo` beside the executable.",
+    ),
+    row(
+        Key::Home,
+        ("home", "COLI_HOME"),
+        Unit::Path,
+        Fallback::Words("the folder of the executable"),
+        "Where `models`, `demo` and plugin libraries that lie beside the executable are looked for.",
+    ),
+];
 
 impl Setting {
     /// The row with this name in the environment.
     pub fn by_env(name: &str) -> Option<&'static Self> {
         SETTINGS.iter().find(|setting| setting.env == name)
+    }
+
+    /// The row with this name in a file.
+    pub fn by_key(name: &str) -> Option<&'static Self> {
+        SETTINGS.iter().find(|setting| setting.key == name)
+    }
+
+    /// The row of a key.
+    ///
+    /// # Panics
+    /// When the table lacks it, which a test rules out.
+    pub fn of(key: Key) -> &'static Self {
+        let row = SETTINGS.iter().find(|setting| setting.reader == Reader::Program(key));
+        row.unwrap_or_else(|| panic!("no row for {key:?}"))
+    }
+
+    /// What holds when it is not set, in words.
+    pub fn default_words(&self) -> String {
+        match self.fallback {
+            Fallback::Words(words) => words.into(),
+            Fallback::Text(text) => text.into(),
+            Fallback::Whole(number) => number.to_string(),
+            Fallback::Number(number) => number.to_string(),
+        }
+    }
+
+    /// The value that holds when it is not set, where that is a plain one.
+    pub fn default_value(&self) -> Option<Value> {
+        match self.fallback {
+            Fallback::Words(_) => None,
+            Fallback::Text(text) => Some(Value::Text(text.into())),
+            Fallback::Whole(number) => Some(Value::Whole(number)),
+            Fallback::Number(number) => Some(Value::Number(number)),
+        }
     }
 }
 
@@ -115,8 +263,19 @@ mod tests {
         for setting in SETTINGS {
             assert_eq!(setting.env, format!("{PREFIX}{}", setting.key.to_uppercase()));
             assert!(seen.insert(setting.key), "{} is there twice", setting.key);
-            assert!(!setting.doc.is_empty() && !setting.default.is_empty() && !setting.unit.name().is_empty(), "{}", setting.key);
+            assert!(!setting.doc.is_empty() && !setting.default_words().is_empty() && !setting.unit.name().is_empty(), "{}", setting.key);
             assert_eq!(Setting::by_env(setting.env), Some(setting));
+            assert_eq!(Setting::by_key(setting.key), Some(setting));
+            let Reader::Program(key) = setting.reader else { continue };
+            assert_eq!(Setting::of(key), setting, "a key stands in one row");
+        }
+    }
+
+    #[test]
+    fn a_default_is_in_its_own_range() {
+        for setting in SETTINGS {
+            let Some(value) = setting.default_value() else { continue };
+            assert_eq!(setting.unit.parse(std::ffi::OsStr::new(&value.to_string())), Ok(value));
         }
     }
 }

@@ -14,11 +14,14 @@ use coli_base::{Error, Result};
 use coli_plugin_api::abi::PluginModule_Ref;
 
 use crate::image;
+use crate::own_ops;
 use crate::search::Found;
 use crate::text::one_line;
 
 /// How long the cause in a refusal may be.
 const CAUSE_MAX: usize = 300;
+/// How long each side of a difference may be: enough for the name and type of a field.
+const SIDE_MAX: usize = 100;
 
 /// A loaded library that has passed every check.
 #[derive(Clone)]
@@ -40,7 +43,9 @@ impl Library {
         let path = std::path::absolute(&found.library).map_err(|error| in_library(format!("cannot be found: {error}")))?;
         let module = open(&path).map_err(in_library)?;
         check_module(&module, found).map_err(in_library)?;
-        Ok(Self { id: found.manifest.id.clone(), module })
+        let library = Self { id: found.manifest.id.clone(), module };
+        own_ops::check_offered(&library, &found.manifest).map_err(in_library)?;
+        Ok(library)
     }
 }
 
@@ -68,7 +73,11 @@ fn resolve_now(path: &Path) -> std::result::Result<(), String> {
     // person who installed it; nothing here guards against malice. The file was checked to be a whole image for this machine.
     let opened = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
     // Forgotten, not dropped: a library is never unloaded.
-    opened.map(std::mem::forget).map_err(|error| format!("cannot be opened: {}", one_line(&error.to_string(), CAUSE_MAX)))
+    opened.map(std::mem::forget).map_err(|error| {
+        // What the loader said, a missing function by its name, is behind the error's own text.
+        let said = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+        format!("cannot be opened: {}", one_line(&said, CAUSE_MAX))
+    })
 }
 
 #[cfg(not(unix))]
@@ -82,10 +91,19 @@ fn compare(host: &'static TypeLayout, plugin: &'static TypeLayout) -> std::resul
     if check_layout_compatibility_with_globals(plugin, host, &CheckingGlobals::new()).is_ok() {
         return Ok(());
     }
-    // The text describes both layouts in full before it comes to the point, in its last block.
-    let text = difference.to_string();
-    let point = &text[text.rfind("Error:").unwrap_or(0)..];
-    Err(format!("was built with another layout of the plugin ABI: {}", one_line(point, CAUSE_MAX)))
+    Err(format!("was built with another layout of the plugin ABI: {}", point(&difference.to_string())))
+}
+
+/// The point of the layout checker's text, which describes both layouts in full before it comes to it, in its last block: `Error:`, what
+/// is wrong, and both sides of it at length.
+fn point(text: &str) -> String {
+    let last = text.rsplit("Error:").next().unwrap_or_default();
+    let sides = last.split_once("Expected:").and_then(|(what, sides)| Some((what, sides.split_once("Found:")?)));
+    let short = |side: &str| one_line(side, SIDE_MAX);
+    match sides {
+        Some((what, (expected, found))) => format!("{}: expected {}, found {}", short(what), short(expected), short(found)),
+        None => one_line(last, CAUSE_MAX),
+    }
 }
 
 /// What only the module itself can say.

@@ -105,7 +105,8 @@ fn fields_at_the_end_are_accepted_both_ways_and_a_change_is_named_in_one_line() 
         }
         for (host, plugin) in [(now, changed), (changed, now)] {
             let text = compare(host, plugin).unwrap_err();
-            assert!(text.contains("Error:") && text.contains("u64") && !text.contains('\n') && text.len() < 400, "{text}");
+            assert!(text.contains(": expected ") && text.contains(", found "), "{text}");
+            assert!(text.contains("u64") && text.contains("u32") && !text.contains('\n') && text.len() < 400, "{text}");
         }
     }
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use coli_base::{Error, Result};
+use coli_plugin_api::own_op::is_own;
 use toml::{Table, Value};
 
 use crate::text::one_line;
@@ -17,7 +18,7 @@ pub const MANIFEST_SUFFIX: &str = ".plugin.toml";
 /// A manifest is small; a larger file is something else.
 const BYTES_MAX: u64 = 64 << 10;
 const NAME_MAX: usize = 64;
-const KEYS: [&str; 8] = ["id", "version", "abi", "model_types", "gguf_architectures", "ops", "library", "needs_tokenizer"];
+const KEYS: [&str; 9] = ["id", "version", "abi", "model_types", "gguf_architectures", "ops", "own_ops", "library", "needs_tokenizer"];
 
 /// The ABI that a plugin was built against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub struct Manifest {
     pub gguf_architectures: Vec<String>,
     /// Ops that its recordings use, as `name@version`.
     pub ops: Vec<String>,
+    /// Ops that it brings, as `vendor.op@version`.
+    pub own_ops: Vec<String>,
     /// The stem of its library's file name, such as `coli_mine`.
     pub library: String,
     /// Whether it asks for the text of each token id.
@@ -50,6 +53,11 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// The ops that the host must have: what the plugin records, but for what it brings.
+    pub fn host_ops(&self) -> impl Iterator<Item = &String> {
+        self.ops.iter().filter(|op| !self.own_ops.contains(op))
+    }
+
     /// Reads and checks a manifest file.
     pub fn read(path: &Path) -> Result<Self> {
         Self::try_read(path).map_err(|why| Error::refused(format!("{}: {why}", path.display())))
@@ -80,6 +88,7 @@ impl Manifest {
             model_types: keys.list("model_types", Some(&[]), "names of letters, digits, `_`, `-` and `.`", is_name)?,
             gguf_architectures: keys.list("gguf_architectures", Some(&[]), "names of letters, digits, `_`, `-` and `.`", is_name)?,
             ops: keys.list("ops", None, "op names with a version, such as \"norm@1\"", is_op)?,
+            own_ops: keys.list("own_ops", Some(&[]), "op names with a vendor and a version, such as \"vendor.op@1\"", is_own)?,
             library: keys.text("library", "the stem of a file name, such as \"coli_mine\"", is_stem)?,
             needs_tokenizer: keys.flag("needs_tokenizer")?,
         };

@@ -27,10 +27,18 @@ fn a_good_manifest_is_read_with_its_defaults() {
     assert_eq!((manifest.id.as_str(), manifest.version.as_str()), ("olmoe", "0.1.0"));
     assert_eq!(manifest.ops, ["norm@1", "matmul@2"]);
     assert!(manifest.gguf_architectures.is_empty() && !manifest.needs_tokenizer);
+    assert!(manifest.own_ops.is_empty() && manifest.host_ops().count() == 2);
     assert!(manifest.library_file().contains("coli_olmoe") && manifest.library_file() != "coli_olmoe");
     let only_gguf = with("model_types", "gguf_architectures = [\"olmoe\"]\nneeds_tokenizer = true");
     let manifest = Manifest::parse(&only_gguf).unwrap();
     assert!(manifest.needs_tokenizer && manifest.model_types.is_empty());
+}
+
+#[test]
+fn an_op_of_its_own_is_not_asked_of_the_host() {
+    let manifest = Manifest::parse(&with("ops", "ops = [\"norm@1\", \"a.b@1\", \"c.d@1\"]\nown_ops = [\"a.b@1\"]")).unwrap();
+    assert_eq!(manifest.own_ops, ["a.b@1"]);
+    assert_eq!(manifest.host_ops().collect::<Vec<_>>(), ["norm@1", "c.d@1"]);
 }
 
 #[test]
@@ -66,6 +74,10 @@ fn every_key_is_checked_and_named() {
         ("ops", "ops = [\"norm@1@1\"]"),
         ("ops", "ops = [\"No rm@1\"]"),
         ("ops", "ops = [\"@1\"]"),
+        ("own_ops", "own_ops = \"a.b@1\""),
+        ("own_ops", "own_ops = [\"decay@1\"]"),
+        ("own_ops", "own_ops = [\"a.b\"]"),
+        ("own_ops", "own_ops = [\"a.b@1\", \"a.b@1\"]"),
         ("library", ""),
         ("library", "library = \"../evil\""),
         ("library", "library = \"a/b\""),

@@ -1,6 +1,7 @@
 //! A plugin's object for one model, behind safe calls with bounded replies.
 
 use std::io::Write as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use abi_stable::std_types::{RResult, RStr, RString};
@@ -14,7 +15,7 @@ use crate::load::Library;
 use crate::text::one_line;
 
 /// How much of a plugin's own words is passed on.
-const WORDS_MAX: usize = 500;
+pub(crate) const WORDS_MAX: usize = 500;
 /// A description names every tensor of a model, at most some hundred thousand.
 const DESCRIPTION_MAX: usize = 64 << 20;
 /// Table rows that one token may read.
@@ -23,7 +24,8 @@ const IDS_MAX: usize = 1 << 16;
 /// One model, opened by a plugin.
 pub struct PluginModel {
     id: String,
-    object: PluginBox,
+    /// Shared with the kernels of the plugin's own ops.
+    object: Arc<PluginBox>,
 }
 
 impl PluginModel {
@@ -31,12 +33,21 @@ impl PluginModel {
     pub fn new(library: &Library) -> Result<Self> {
         let made = (library.module.new())(LogFn { write: write_log });
         let object = reply(&library.id, made)?;
-        Ok(Self { id: library.id.clone(), object })
+        Ok(Self { id: library.id.clone(), object: Arc::new(object) })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of(id: &str, object: PluginBox) -> Self {
+        Self { id: id.into(), object: Arc::new(object) }
     }
 
     /// The plugin's id.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    pub(crate) fn object(&self) -> &Arc<PluginBox> {
+        &self.object
     }
 
     /// Hands the stored model's facts over and takes the plugin's description of it.

@@ -38,7 +38,7 @@ impl Plugin for Actor {
 }
 
 fn model() -> PluginModel {
-    PluginModel { id: "actor".into(), object: new_object::<Actor>(LogFn { write: write_log }).unwrap() }
+    PluginModel::of("actor", new_object::<Actor>(LogFn { write: write_log }).unwrap())
 }
 
 fn request(act: serde_json::Value) -> DescribeRequest {

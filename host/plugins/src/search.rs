@@ -12,6 +12,7 @@ use crate::listing::{Listing, State};
 use crate::load::Library;
 use crate::manifest::{MANIFEST_SUFFIX, Manifest};
 use crate::request::Request;
+use crate::scan::Checker;
 use crate::text::one_line;
 
 /// A folder to search, one level deep: a plugin is `<folder>/<name>/<name>.plugin.toml`.
@@ -70,6 +71,7 @@ pub struct Plugins {
     candidates: Vec<Candidate>,
     folders: Vec<Folder>,
     notes: Vec<String>,
+    checker: Option<Checker>,
 }
 
 #[derive(Debug)]
@@ -90,7 +92,8 @@ impl Plugins {
     /// Reads the manifests of the request, when it is a path, and then of the folders in order. Of each id the first one found counts, be
     /// it accepted or refused, so that what runs does not change behind a refusal. An error is only about the request.
     pub fn discover(request: Option<&Request>, folders: &[Folder], host: Host<'_>) -> Result<Self> {
-        let mut plugins = Self { request: request.cloned(), candidates: Vec::new(), folders: folders.to_vec(), notes: Vec::new() };
+        let (request_kept, folders_kept) = (request.cloned(), folders.to_vec());
+        let mut plugins = Self { request: request_kept, candidates: Vec::new(), folders: folders_kept, notes: Vec::new(), checker: None };
         // One manifest may be reached by several folders: the build's own are often named by the environment as well.
         let mut seen = HashSet::new();
         if let Some((request, target)) = request.and_then(|request| Some((request, request.target().transpose()?))) {
@@ -148,11 +151,28 @@ impl Plugins {
         }
     }
 
-    /// Loads every accepted plugin's library and refuses those that do not load.
+    /// Has libraries opened in a child process, before or in the place of this one.
+    pub fn check_apart(&mut self, checker: Checker) {
+        self.checker = Some(checker);
+    }
+
+    /// Loads a plugin's library, in a child process first where there is a checker.
+    pub fn load(&self, found: &Found) -> Result<Library> {
+        if let Some(checker) = &self.checker {
+            checker.check(found).map_err(|why| Error::refused(format!("plugin {}: {why}", found.manifest.id)))?;
+        }
+        Library::load(found)
+    }
+
+    /// Opens every accepted plugin's library and refuses those that do not load. With a checker none is opened in this process.
     pub fn verify(&mut self) {
         for candidate in &mut self.candidates {
             let Outcome::Accepted(found) = &candidate.outcome else { continue };
-            if let Err(reason) = Library::try_load(found) {
+            let verdict = match &self.checker {
+                Some(checker) => checker.check(found),
+                None => Library::try_load(found).map(|_| ()),
+            };
+            if let Err(reason) = verdict {
                 let (manifest, library) = (Some(found.manifest.clone()), Some(found.library.clone()));
                 candidate.outcome = Outcome::Refused { manifest, library, reason };
             }
@@ -251,7 +271,7 @@ fn check_abi(manifest: &Manifest) -> std::result::Result<(), String> {
 }
 
 fn check_ops(manifest: &Manifest, ops: &[&str]) -> std::result::Result<(), String> {
-    let Some(missing) = manifest.ops.iter().find(|op| !ops.contains(&op.as_str())) else { return Ok(()) };
+    let Some(missing) = manifest.host_ops().find(|op| !ops.contains(&op.as_str())) else { return Ok(()) };
     let name = missing.split('@').next().unwrap_or_default();
     let versions: Vec<&str> = ops.iter().copied().filter(|op| op.split('@').next() == Some(name)).collect();
     let instead = if versions.is_empty() { String::new() } else { format!(", only {}", versions.join(", ")) };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use coli_base::{Error, Result};
+use coli_base::{Error, Result, files};
 use coli_plugin_api::describe::TensorFact;
 use coli_shaders::formats::Format;
 use safetensors::Dtype;
@@ -14,11 +14,15 @@ use crate::file::OpenFile;
 use crate::header;
 
 const NEEDED: &str = "a model is a folder with config.json, tokenizer.json and *.safetensors";
+/// Files beside the tensors that make a folder a model.
+const OWN_FILES: [&str; 5] = ["config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", INDEX];
 const SINGLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
-/// JSON files are read whole; the index of a model of half a million tensors has 50 MB.
-const JSON_MAX: u64 = 256 << 20;
+/// The index is read whole; that of a model of half a million tensors has 50 MB.
+const INDEX_BYTES_MAX: u64 = 256 << 20;
+/// Configuration files are read whole, and their values take many times their bytes; the largest published one has some 100 KB.
+const CONFIG_BYTES_MAX: u64 = 8 << 20;
 
 /// A stored tensor.
 #[derive(Debug)]
@@ -52,7 +56,7 @@ pub struct Checkpoint {
 /// Opens the model in `dir` and checks everything that can be checked without reading weights.
 pub fn open(dir: &Path) -> Result<Checkpoint> {
     check_folder(dir)?;
-    let config = read_json(&dir.join("config.json"))?
+    let config = read_json(&dir.join("config.json"), CONFIG_BYTES_MAX)?
         .ok_or_else(|| Error::refused(format!("`{}` is missing; {NEEDED}", dir.join("config.json").display())))?;
     if !config.is_object() {
         return Err(Error::refused(format!("`{}` is not a JSON object", dir.join("config.json").display())));
@@ -60,7 +64,7 @@ pub fn open(dir: &Path) -> Result<Checkpoint> {
     let mut checkpoint = Checkpoint { dir: dir.to_path_buf(), config, files: Vec::new(), tensors: Vec::new(), by_name: HashMap::new() };
     if dir.join(SINGLE).exists() {
         checkpoint.add_file(SINGLE)?;
-    } else if let Some(index) = read_json(&dir.join(INDEX))? {
+    } else if let Some(index) = read_json(&dir.join(INDEX), INDEX_BYTES_MAX)? {
         checkpoint.add_indexed(&index).map_err(|error| error.within(format_args!("`{}`", dir.join(INDEX).display())))?;
     } else {
         checkpoint.add_all()?;
@@ -98,9 +102,15 @@ impl Checkpoint {
         self.tensors.iter().map(|t| TensorFact { name: t.name.clone(), shape: t.shape.clone(), kind: t.kind.clone() }).collect()
     }
 
+    /// Whether a path is one of the files that the model was opened from.
+    pub fn is_part(&self, path: &Path) -> bool {
+        let same = |own: &Path| own.canonicalize().is_ok_and(|own| path.canonicalize().is_ok_and(|path| own == path));
+        self.files.iter().any(|file| same(&file.path)) || OWN_FILES.iter().any(|name| same(&self.dir.join(name)))
+    }
+
     /// A JSON file of the folder, `None` where there is none.
     pub fn optional_json(&self, name: &str) -> Result<Option<Value>> {
-        read_json(&self.dir.join(name))
+        read_json(&self.dir.join(name), CONFIG_BYTES_MAX)
     }
 
     /// Position of a tensor in [`Self::tensors`].
@@ -209,18 +219,12 @@ fn check_folder(dir: &Path) -> Result<()> {
 }
 
 /// A JSON file, `None` where there is none.
-fn read_json(path: &Path) -> Result<Option<Value>> {
-    if std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-        return Ok(None);
+fn read_json(path: &Path, bytes_max: u64) -> Result<Option<Value>> {
+    let Some(bytes) = files::read_bounded(path, bytes_max)? else { return Ok(None) };
+    if bytes.starts_with(b"\xef\xbb\xbf") {
+        return Err(Error::refused(format!("`{}`: it starts with a byte order mark; save it as plain UTF-8", path.display())));
     }
-    let file = OpenFile::open(path)?;
-    let refuse = |what: &dyn std::fmt::Display| Error::refused(format!("`{}`: {what}", path.display()));
-    if file.len > JSON_MAX {
-        return Err(refuse(&format_args!("{} bytes, more than {JSON_MAX}", file.len)));
-    }
-    let mut bytes = vec![0; file.len as usize];
-    file.read_at(&mut bytes, 0).map_err(|error| refuse(&error))?;
-    serde_json::from_slice(&bytes).map(Some).map_err(|error| refuse(&error))
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| Error::refused(format!("`{}`: {error}", path.display())))
 }
 
 fn format_of(dtype: Dtype) -> Option<Format> {

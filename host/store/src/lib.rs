@@ -18,4 +18,4 @@ mod write;
 pub use checkpoint::{Checkpoint, Tensor, open};
 pub use load::{Weights, load};
 pub use plan::Plan;
-pub use write::{F32Tensor, write_safetensors};
+pub use write::{F32Tensor, OutFile, write_safetensors};

@@ -1,7 +1,7 @@
 //! Writes f32 tensors to a safetensors file, for tools that compare numbers.
 
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use coli_base::{Error, Result};
 use safetensors::Dtype;
@@ -19,14 +19,59 @@ pub struct F32Tensor<'a> {
     pub data: &'a [f32],
 }
 
-/// Writes `tensors` to `path`. An existing file is replaced whole, or left as it was when anything fails.
+/// A file that is being made beside the one that it will replace. What is wrong with the path shows when it is made, before the work that
+/// gives its contents. Dropped without [`OutFile::write`], it leaves everything as it was.
+pub struct OutFile {
+    path: PathBuf,
+    temporary: NamedTempFile,
+}
+
+impl OutFile {
+    /// Starts a file at `path`. A link is followed, and an existing file must be a regular one; it keeps its permissions.
+    pub fn create(path: &Path) -> Result<Self> {
+        let shown = path.display();
+        let usage = |what: &dyn std::fmt::Display| Error::usage(format!("`{shown}`: {what}"));
+        let path = match path.symlink_metadata() {
+            // A link that leads nowhere is not followed to a file that would be made somewhere else.
+            Ok(_) => path.canonicalize().map_err(|error| usage(&error))?,
+            Err(_) => path.to_path_buf(),
+        };
+        let existing = std::fs::metadata(&path).ok();
+        match &existing {
+            Some(facts) if facts.is_dir() => return Err(usage(&"it is a folder")),
+            Some(facts) if !facts.is_file() => return Err(usage(&"it is not a regular file")),
+            _ => {}
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !folder.is_dir() {
+            return Err(usage(&format_args!("folder `{}` does not exist", folder.display())));
+        }
+        let temporary = temporary_in(folder).map_err(|error| Error::run(format!("`{shown}`: {error}")))?;
+        if let Some(facts) = existing {
+            // Where permissions cannot be kept the file is still written; they are the mask's then.
+            let _ = std::fs::set_permissions(temporary.path(), facts.permissions());
+        }
+        Ok(Self { path, temporary })
+    }
+
+    /// Where the file will be.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the tensors and puts the file in place. An existing file is replaced whole, or left as it was when anything fails.
+    pub fn write(self, tensors: &[F32Tensor<'_>]) -> Result<()> {
+        let fail = |error: &dyn std::fmt::Display| Error::run(format!("`{}`: {error}", self.path.display()));
+        let header = header(tensors).map_err(|error| fail(&error))?;
+        write_all(&self.temporary, &header, tensors).map_err(|error| fail(&error))?;
+        self.temporary.persist(&self.path).map_err(|error| fail(&error.error))?;
+        Ok(())
+    }
+}
+
+/// Writes `tensors` to `path` in one go.
 pub fn write_safetensors(path: &Path, tensors: &[F32Tensor<'_>]) -> Result<()> {
-    let fail = |error: &dyn std::fmt::Display| Error::run(format!("`{}`: {error}", path.display()));
-    let header = header(tensors).map_err(|error| fail(&error))?;
-    let temporary = temporary_beside(path).map_err(|error| fail(&error))?;
-    write_all(&temporary, &header, tensors).map_err(|error| fail(&error))?;
-    temporary.persist(path).map_err(|error| fail(&error.error))?;
-    Ok(())
+    OutFile::create(path)?.write(tensors)
 }
 
 /// The length and the JSON, padded so that the tensors start at a multiple of 8.
@@ -49,12 +94,8 @@ fn header(tensors: &[F32Tensor<'_>]) -> std::result::Result<Vec<u8>, String> {
     Ok(header)
 }
 
-/// A file in the folder of `path`, so that renaming it cannot cross file systems.
-fn temporary_beside(path: &Path) -> std::io::Result<NamedTempFile> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
+/// A file in the folder of the one that it will replace, so that renaming it cannot cross file systems.
+fn temporary_in(folder: &Path) -> std::io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".coli-");
     // A temporary file is private by default; this one becomes an ordinary file, and the process's mask applies.
@@ -108,6 +149,27 @@ mod tests {
         assert!(write_safetensors(dir.path(), &[one("a", &[2])]).is_err());
         assert!(write_safetensors(&dir.path().join("none/out"), &[one("a", &[2])]).unwrap_err().text.contains("none"));
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_permissions_kept_and_other_kinds_refused() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::write(at("real"), "old").unwrap();
+        std::fs::set_permissions(at("real"), std::fs::Permissions::from_mode(0o600)).unwrap();
+        symlink("real", at("link")).unwrap();
+        write_safetensors(&at("link"), &[]).unwrap();
+        assert!(at("link").symlink_metadata().unwrap().is_symlink());
+        assert_ne!(std::fs::read(at("real")).unwrap(), b"old");
+        assert_eq!(std::fs::metadata(at("real")).unwrap().permissions().mode() & 0o777, 0o600);
+        symlink("nowhere", at("dangling")).unwrap();
+        for path in [at("dangling"), "/dev/null".into(), dir.path().into(), at("none/out")] {
+            let error = write_safetensors(&path, &[]).unwrap_err();
+            assert_eq!(error.kind, coli_base::Kind::Usage, "{error}");
+        }
+        assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
     }
 
     #[cfg(unix)]

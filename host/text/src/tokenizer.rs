@@ -1,15 +1,16 @@
 //! `tokenizer.json`, read by the `tokenizers` crate.
 
-use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-use coli_base::{Error, Result};
+use coli_base::{Error, Result, files, quiet};
+use tokenizers::ModelWrapper;
 
 use crate::detokenizer::Detokenizer;
 
 const FILE: &str = "tokenizer.json";
+/// The largest published one is a sixth of this.
+const FILE_BYTES_MAX: u64 = 256 << 20;
 
 /// Turns text into token ids and back.
 #[derive(Debug, Clone)]
@@ -20,23 +21,29 @@ impl Tokenizer {
     pub fn open(dir: &Path) -> Result<Self> {
         let path = dir.join(FILE);
         let shown = path.display();
-        let json = std::fs::read(&path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => {
-                Error::refused(format!("`{shown}` is missing; only `coli eval logits --ids` works without a tokenizer"))
-            }
-            _ => Error::refused(format!("`{shown}`: {error}")),
-        })?;
+        let missing = || Error::refused(format!("`{shown}` is missing; only `coli eval logits --ids` works without a tokenizer"));
+        let json = files::read_bounded(&path, FILE_BYTES_MAX)?.ok_or_else(missing)?;
         let mut inner =
             guarded(|| tokenizers::Tokenizer::from_bytes(&json)).map_err(|error| Error::refused(format!("`{shown}`: {}", error.text)))?;
         // A file may carry the limits of its training: they would silently shorten or lengthen a prompt.
         inner.with_padding(None);
         inner.with_truncation(None).map_err(|error| Error::refused(format!("`{shown}`: {error}")))?;
+        drop_dropout(&mut inner);
         Ok(Self(Arc::new(inner)))
     }
 
     /// The ids of `text`, with the special tokens that the model's post-processor adds.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
-        let encoding = guarded(|| self.0.encode_fast(text, true)).map_err(|error| error.within("tokenizing"))?;
+        self.ids(text, true)
+    }
+
+    /// The ids of a text that has the model's special tokens in it already, as one from a chat template does.
+    pub fn encode_rendered(&self, text: &str) -> Result<Vec<u32>> {
+        self.ids(text, false)
+    }
+
+    fn ids(&self, text: &str, special: bool) -> Result<Vec<u32>> {
+        let encoding = guarded(|| self.0.encode_fast(text, special)).map_err(|error| error.within("tokenizing"))?;
         Ok(encoding.get_ids().to_vec())
     }
 
@@ -60,11 +67,22 @@ impl Tokenizer {
     }
 }
 
+/// Switches off the random splitting of a training: the same text must give the same ids.
+fn drop_dropout(inner: &mut tokenizers::Tokenizer) {
+    if let ModelWrapper::BPE(model) = inner.get_model()
+        && model.dropout.is_some()
+    {
+        let mut model = model.clone();
+        model.dropout = None;
+        inner.with_model(model);
+    }
+}
+
 /// Calls into the crate, whose parts trust what `tokenizer.json` says of them: a panic there is the file's error, not ours.
 fn guarded<T>(call: impl FnOnce() -> tokenizers::Result<T>) -> Result<T> {
-    match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(result) => result.map_err(|error| Error::run(error.to_string())),
-        Err(_) => Err(Error::run(format!("the tokenizer failed; {FILE} contradicts itself"))),
+    match quiet::catch(call) {
+        Some(result) => result.map_err(|error| Error::refused(error.to_string())),
+        None => Err(Error::refused(format!("the tokenizer failed; {FILE} contradicts itself"))),
     }
 }
 
@@ -119,7 +137,22 @@ mod tests {
         json["padding"]["pad_token"] = "<unk>".into();
         let ids = open(&json).encode("ab ab").unwrap();
         assert_eq!(ids[0], 1);
+        let rendered = open(&json).encode_rendered("<s>ab ab").unwrap();
+        assert_eq!(rendered[0], 1);
+        assert_ne!(rendered[1], 1, "a special token that is there is not added once more");
+        assert_eq!(open(&json).encode_rendered("ab ab").unwrap(), ids[1..]);
         assert!(ids.len() > 2 && ids.len() < 100, "{ids:?}");
+    }
+
+    #[test]
+    fn dropout_of_a_training_is_switched_off() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/olmoe/demo/tokenizer.json");
+        let mut json: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        json["model"]["dropout"] = 0.9.into();
+        let (tokenizer, plain) = (open(&json), demo());
+        for case in demo_cases() {
+            assert_eq!(tokenizer.encode(&case.prompt).unwrap(), plain.encode(&case.prompt).unwrap());
+        }
     }
 
     #[test]

@@ -24,13 +24,15 @@ pub struct Sampling {
     pub top_k: u32,
     /// Keeps the best tokens whose probabilities reach this sum, at least one; 1 keeps all.
     pub top_p: f32,
+    /// Of these, keeps the tokens that are at least this share as probable as the best one; 0 keeps all.
+    pub min_p: f32,
     /// The generator's key.
     pub seed: u64,
 }
 
 impl Sampling {
     /// The highest score, the lowest id among equals.
-    pub const GREEDY: Self = Self { temperature: 0.0, top_k: 0, top_p: 1.0, seed: 0 };
+    pub const GREEDY: Self = Self { temperature: 0.0, top_k: 0, top_p: 1.0, min_p: 0.0, seed: 0 };
 }
 
 /// One of an expert's matrices.
@@ -54,10 +56,17 @@ pub trait WeightStore: Send + Sync {
 
 /// Access to an op's states; `state` counts its state operands.
 pub trait StateAccess {
-    /// The row that a conversation has at `index` (position divided by the stride), `None` where there is none.
+    /// The row that a conversation has at `index` (position divided by the stride), `None` where there is none. Of a state that keeps the
+    /// last n, these are the rows of the last n positions before the step's first row, and those of the step.
     fn row(&self, state: usize, conv: u32, index: u32) -> Option<&[f32]>;
-    /// The same for writing; the executor has made room before the step.
+    /// The same for writing, for rows of the step; the executor has made room before it.
     fn row_mut(&mut self, state: usize, conv: u32, index: u32) -> Option<&mut [f32]>;
+    /// The value of an accumulator before the row at `pos`, to be advanced by that row. A step's rows of a conversation ask for it in
+    /// order, each once; anything else gives `None`, and so do states without accumulators. What a rewind needs is the executor's business.
+    fn accumulator(&mut self, state: usize, conv: u32, pos: u32) -> Option<&mut [f32]> {
+        let _ = (state, conv, pos);
+        None
+    }
 }
 
 /// An operand: a column range of a `[rows, stride]` buffer of 4-byte words.
@@ -91,6 +100,11 @@ impl<'a> Columns<'a> {
         bytemuck::cast_slice(self.words_of(row))
     }
 
+    /// The words of the first `rows` rows, the words of a row, the first column and how many: for an op behind the border.
+    pub fn parts(&self, rows: usize) -> (&'a [u32], usize, usize, usize) {
+        (&self.words[..rows * self.stride], self.stride, self.col0, self.ncols)
+    }
+
     fn words_of(&self, row: usize) -> &'a [u32] {
         &self.words[row * self.stride + self.col0..][..self.ncols]
     }
@@ -112,6 +126,11 @@ impl<'a> ColumnsMut<'a> {
     /// Numbers a row.
     pub fn width(&self) -> usize {
         self.width
+    }
+
+    /// The words of the first `rows` rows, for an op behind the border.
+    pub fn words(&mut self, rows: usize) -> &mut [u32] {
+        &mut self.words[..rows * self.width]
     }
 
     /// A row of numbers.

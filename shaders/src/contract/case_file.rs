@@ -181,6 +181,12 @@ impl CaseBuilder {
         }
     }
 
+    /// A vector of weights, by hand; every number must be exact in the format.
+    pub fn given_vector(&mut self, key: &str, format: Format, numbers: &[f32]) -> WeightRef {
+        self.case.weights.push(format, 1, numbers.len(), numbers);
+        self.case.description.vector(key, numbers.len() as u32, View::tensor(key))
+    }
+
     /// An expert group of one layer, from three tensors `[experts, rows, cols]`.
     pub fn experts(&mut self, gate: &str, up: &str, down: &str) -> GroupId {
         let id = GroupId(0);
@@ -208,8 +214,13 @@ impl CaseBuilder {
 
     /// A state that keeps all its rows, with parts of these widths.
     pub fn rows_state(&mut self, widths: &[u32]) -> StateId {
+        self.strided_state(widths, 1)
+    }
+
+    /// The same with a row for every `stride` positions.
+    pub fn strided_state(&mut self, widths: &[u32], stride: u32) -> StateId {
         let parts = widths.iter().map(|width| RowPart { width: *width, may_round: true }).collect();
-        let kind = StateKind::Rows { parts, stride: 1, keep: Keep::All };
+        let kind = StateKind::Rows { parts, stride, keep: Keep::All };
         self.case.description.state(State { role: "kv".into(), owner: SegmentName::Layer(0), shared: false, kind })
     }
 

@@ -104,6 +104,18 @@ impl<'a> OpFacts<'a> {
             StateKind::Accumulator { .. } => Err(format!("state {index}: an accumulator, expected rows")),
         }
     }
+
+    /// State `index` must be an accumulator that the op advances: its dimensions.
+    pub fn accumulator_state(&self, index: usize) -> Result<&'a [u32], String> {
+        let (kind, used) = *self.states.get(index).ok_or_else(|| format!("state {index} is missing"))?;
+        if used != Access::Update {
+            return Err(format!("state {index}: access {used:?}, expected {:?}", Access::Update));
+        }
+        match kind {
+            StateKind::Accumulator { shape } => Ok(shape),
+            StateKind::Rows { .. } => Err(format!("state {index}: rows, expected an accumulator")),
+        }
+    }
 }
 
 fn typed<'a>(what: &str, index: usize, list: &[ValueFacts<'a>], ty: Ty) -> Result<ValueFacts<'a>, String> {

@@ -8,10 +8,12 @@ mod call;
 mod case;
 pub mod case_file;
 pub(crate) mod facts;
+mod own;
 
 pub use call::{Columns, ColumnsMut, CpuCall, ExpertMatrix, RowAt, Sampling, StateAccess, WeightStore};
 pub use case::{Case, CaseWeights, Data, Expected};
 pub use facts::{OpFacts, ValueFacts};
+pub use own::{own, own_facts};
 
 use coli_plugin_api::params::Params;
 
@@ -37,6 +39,9 @@ pub trait Op: Sized + Send + Sync + 'static {
 
 /// A prepared op of any kind.
 pub type Kernel = Box<dyn Fn(&mut CpuCall<'_>) -> Result<(), String> + Send + Sync>;
+
+/// Decodes an op's parameters, checks everything, and gives the kernel.
+pub type Prepare = Box<dyn Fn(&OpFacts<'_>) -> Result<Kernel, String> + Send + Sync>;
 
 /// An op as the registry holds it. No field is optional, so an op without a CPU twin or without cases does not compile.
 pub struct OpEntry {

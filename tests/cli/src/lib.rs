@@ -5,7 +5,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -27,6 +27,7 @@ pub struct Run {
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
     dir: PathBuf,
+    stdin: Option<Vec<u8>>,
 }
 
 /// A process that has not been waited for. It is ended where the test ends first.
@@ -65,7 +66,7 @@ impl Run {
     /// Another program.
     pub fn of<A: AsRef<OsStr>>(program: &Path, args: impl IntoIterator<Item = A>) -> Self {
         let args = args.into_iter().map(|arg| arg.as_ref().into()).collect();
-        Self { program: program.into(), args, env: Vec::new(), dir: std::env::temp_dir() }
+        Self { program: program.into(), args, env: Vec::new(), dir: std::env::temp_dir(), stdin: None }
     }
 
     /// Adds an argument.
@@ -92,6 +93,12 @@ impl Run {
         self
     }
 
+    /// Gives it these bytes on its standard input, which else is empty.
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = Some(bytes.into());
+        self
+    }
+
     /// Starts it and waits for its end.
     pub fn finish(&self) -> Finished {
         self.start().finish()
@@ -112,11 +119,21 @@ impl Run {
         self.spawn(Stdio::piped(), broken_pipe()).finish()
     }
 
+    /// Starts it with its standard output going into a file, and waits for its end.
+    pub fn finish_into(&self, file: fs::File) -> Finished {
+        self.spawn(file.into(), Stdio::piped()).finish()
+    }
+
     fn spawn(&self, stdout: Stdio, stderr: Stdio) -> Running {
         let mut command = Command::new(&self.program);
         command.args(&self.args).env_clear().envs(self.env.iter().cloned()).current_dir(&self.dir);
-        let started = command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn();
+        let stdin = if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
+        let started = command.stdin(stdin).stdout(stdout).stderr(stderr).spawn();
         let mut child = started.unwrap_or_else(|error| panic!("{}: {error}", self.program.display()));
+        if let (Some(mut pipe), Some(bytes)) = (child.stdin.take(), self.stdin.clone()) {
+            // A program that does not read its input is no reason to fail here.
+            std::thread::spawn(move || pipe.write_all(&bytes));
+        }
         let stdout = child.stdout.take().map(Stream::read);
         let stderr = child.stderr.take().map(Stream::read);
         Running { what: format!("{self:?}"), child, stdout, stderr }
@@ -146,6 +163,10 @@ impl Stream {
         self.bytes.lock().unwrap().is_empty()
     }
 
+    fn has(&self, text: &str) -> bool {
+        String::from_utf8_lossy(&self.bytes.lock().unwrap()).contains(text)
+    }
+
     fn text(self) -> String {
         self.thread.join().unwrap();
         let bytes = std::mem::take(&mut *self.bytes.lock().unwrap());
@@ -162,6 +183,18 @@ impl Running {
     /// Waits until something is on its standard output.
     pub fn wait_for_output(&mut self) {
         self.wait_until("no output", |running| running.stdout.as_ref().is_some_and(|stream| !stream.is_empty()).then_some(()));
+    }
+
+    /// Waits until this is on its standard error.
+    pub fn wait_for_message(&mut self, text: &str) {
+        self.wait_until(text, |running| running.stderr.as_ref().is_some_and(|stream| stream.has(text)).then_some(()));
+    }
+
+    /// Presses Ctrl-C.
+    #[cfg(unix)]
+    pub fn interrupt(&self) {
+        let sent = Command::new("sh").args(["-c", "kill -INT \"$0\""]).arg(self.id().to_string()).status().unwrap();
+        assert!(sent.success());
     }
 
     /// Waits for its end.
@@ -237,7 +270,7 @@ impl Finished {
 /// Whether a line is one of those that tell what the program does.
 fn is_information(line: &str) -> bool {
     let Some(text) = line.strip_prefix("coli: ") else { return false };
-    let starts = ["no model was named, so this is the demo model in ", "loaded ", "seed ", "wrote "];
+    let starts = ["no model was named, so this is the demo model in ", "loaded ", "seed ", "settings from ", "wrote "];
     let parts = ["; device ", " prompt tokens at ", ": it was found before "];
     starts.iter().any(|start| text.starts_with(start)) || parts.iter().any(|part| text.contains(part))
 }

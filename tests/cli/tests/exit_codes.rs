@@ -13,7 +13,8 @@ fn usage(args: &[&str]) -> String {
 
 #[test]
 fn help_is_no_error_and_has_examples() {
-    let commands: [&[&str]; 5] = [&[], &["run"], &["eval"], &["eval", "logits"], &["plugins"]];
+    let commands: [&[&str]; 8] =
+        [&[], &["run"], &["eval"], &["eval", "logits"], &["plugins"], &["config"], &["config", "explain"], &["completions"]];
     for command in commands {
         let finished = Run::coli(command).arg("--help").finish().succeeded();
         let name: String = ["coli"].iter().chain(command).copied().collect::<Vec<_>>().join(" ");
@@ -25,7 +26,38 @@ fn help_is_no_error_and_has_examples() {
 #[test]
 fn the_version_is_no_error() {
     let finished = Run::coli(["--version"]).finish().succeeded();
-    assert_eq!(finished.stdout, format!("coli {}\n", env!("CARGO_PKG_VERSION")));
+    let lines: Vec<&str> = finished.stdout.lines().collect();
+    assert_eq!(lines[0], format!("coli {}", env!("CARGO_PKG_VERSION")));
+    let starts = ["commit ", "features ", "plugin ABI ", "recording format "];
+    assert_eq!(lines.len(), 1 + starts.len(), "{finished:#?}");
+    for (line, start) in lines[1..].iter().zip(starts) {
+        assert!(line.strip_prefix(start).is_some_and(|rest| !rest.trim().is_empty()), "{line}");
+    }
+    let short = Run::coli(["-V"]).finish().succeeded();
+    assert_eq!(short.stdout, format!("coli {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn every_shell_gets_a_script_that_knows_the_options() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let finished = Run::coli(["completions", shell]).finish().succeeded();
+        says(&finished.stdout, &["coli", "repeat-penalty", "explain"]);
+        assert_eq!(finished.stderr, "");
+    }
+    says(&usage(&["completions", "cmd"]), &["cmd", "bash"]);
+}
+
+#[test]
+fn the_name_of_a_published_model_is_answered_with_how_to_fetch_it() {
+    let folder = fresh();
+    let run = || Run::coli(["run", "x", "--model", "some-org/Some-MoE_1.0"]).dir(folder.path());
+    let command = "hf download some-org/Some-MoE_1.0 --local-dir Some-MoE_1.0 --include '*.json'";
+    says(&run().finish().failed(3), &[command, "config.json", "tokenizer.json", "model*.safetensors"]);
+    let by_variable = Run::coli(["run", "x"]).env("COLI_MODEL", "some-org/Some-MoE_1.0").dir(folder.path());
+    says(&by_variable.finish().failed(3), &[command]);
+    // A folder of that name is a folder.
+    fs::create_dir_all(folder.path().join("some-org/Some-MoE_1.0")).unwrap();
+    says(&run().finish().failed(3), &["config.json", "missing"]);
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn a_place_that_cannot_be_written_is_an_error_that_names_it() {
     fs::create_dir(folder.path().join("folder")).unwrap();
     fs::write(&inside, "old").unwrap();
     for out in [folder.path().join("folder"), folder.path().join("absent/out.st"), inside.join("out.st")] {
-        says(&to(logits("1"), &out).finish().failed(1), &[out.to_str().unwrap()]);
+        says(&to(logits("1"), &out).finish().failed(2), &["--out", out.to_str().unwrap()]);
     }
     assert_eq!(fs::read(&inside).unwrap(), b"old");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "a temporary file is left over");

@@ -1,8 +1,6 @@
 //! `coli run` for a person: the text on standard output, and everything else on standard error.
 #![allow(clippy::unwrap_used)]
 
-use std::process::Command;
-
 use coli_test_cli::{Run, copy_demo, demo_case, edit, fresh, says};
 use coli_test_common::built;
 use serde_json::json;
@@ -84,12 +82,14 @@ fn the_text_before_an_end_token_is_printed_without_it() {
 
 #[test]
 fn a_reader_that_went_away_is_an_error_and_no_panic() {
-    let commands: [&[&str]; 5] = [
+    let commands: [&[&str]; 7] = [
         &["run", "Elizabeth", "--temp", "0"],
         &["run", "Elizabeth", "--temp", "0", "-n", "4", "--json"],
         &["eval", "logits", "--ids", "1,2"],
         &["plugins"],
         &["plugins", "--json"],
+        &["config", "explain"],
+        &["completions", "zsh"],
     ];
     for args in commands {
         let error = Run::coli(args).finish_without_stdout().failed(1);
@@ -117,11 +117,64 @@ fn ctrl_c_ends_the_text_with_130_and_keeps_what_was_printed() {
     let run = Run::coli(["run", &case.prompt, "--temp", "0", "-n", "100000", "--model"]).arg(folder.path());
     let mut running = run.start();
     running.wait_for_output();
-    let sent = Command::new("sh").args(["-c", "kill -INT \"$0\""]).arg(running.id().to_string()).status().unwrap();
-    assert!(sent.success());
+    running.interrupt();
     let finished = running.finish();
     let text = finished.stdout.clone();
     assert!(text.starts_with(&case.text) || case.text.starts_with(&text), "{finished:#?}");
     // The context would have been full long after it.
+    says(&finished.stderr, &[" prompt tokens at "]);
     says(&finished.failed_after_output(130), &["Ctrl-C"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_long_prompt_with_130_and_the_summary() {
+    // Some seconds of work.
+    let prompt = "word ".repeat(1900);
+    for json in [false, true] {
+        let run = Run::coli(["run", "--temp", "0", "-n", "1"]).stdin(prompt.as_str());
+        let mut running = if json { run.arg("--json") } else { run }.start();
+        running.wait_for_message("loaded ");
+        running.interrupt();
+        let finished = running.finish();
+        says(&finished.stderr, &[" prompt tokens at 0.0/s, 0 tokens at"]);
+        if json {
+            let report: serde_json::Value = serde_json::from_str(&finished.stdout).unwrap();
+            assert_eq!((&report["stop_reason"], &report["timings"]["first_token_s"]), (&json!("interrupted"), &json!(null)));
+            assert_eq!((&report["tokens"], &report["text"]), (&json!([]), &json!("")));
+        }
+        assert!(json || finished.stdout.is_empty(), "{finished:#?}");
+        says(&finished.failed_after_output(130), &["Ctrl-C"]);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_one_line() {
+    for args in [&["run", "Elizabeth", "--temp", "0"][..], &["run", "Elizabeth", "-n", "2", "--json"], &["config", "explain"], &["plugins"]]
+    {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        says(&Run::coli(args).finish_into(full).failed(1), &["standard output", "No space left"]);
+    }
+}
+
+#[test]
+fn the_header_names_the_models_folder_and_size() {
+    let folder = fresh();
+    copy_demo(&folder.path().join("my-model"));
+    let run = greedy("Elizabeth").args(&["--model", "my-model/."]).dir(folder.path());
+    says(&run.finish().succeeded().stderr, &["coli: model my-model (25.1 MiB); plugin olmoe "]);
+}
+
+/// No colour where nobody sees it.
+#[test]
+fn nothing_is_coloured_without_a_terminal() {
+    for args in [&["--help"][..], &["run", "--help"], &["run", "x", "--tmep"], &["runn"], &["--version"], &["run", "Elizabeth", "-n", "1"]]
+    {
+        for variables in [&[][..], &[("NO_COLOR", "1")], &[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")]] {
+            let run = variables.iter().fold(Run::coli(args), |run, (name, value)| run.env(name, value));
+            let finished = run.finish();
+            assert!(!(finished.stdout + &finished.stderr).contains('\u{1b}'), "{args:?}");
+        }
+    }
 }

@@ -123,11 +123,11 @@ fn a_rewound_conversation_gives_the_bits_of_a_fresh_one() {
         let want = logits(&mut engine, fresh, &ids, usize::MAX);
         let conv = engine.open_conversation();
         logits(&mut engine, conv, &ids.iter().rev().copied().collect::<Vec<_>>(), 5);
-        engine.rewind(conv, 0);
+        engine.rewind(conv, 0).unwrap();
         let (head, tail) = ids.split_at(ids.len() / 2);
         let mut have = logits(&mut engine, conv, head, usize::MAX);
         logits(&mut engine, conv, &[1, 2, 3], 1);
-        engine.rewind(conv, head.len() as u32);
+        engine.rewind(conv, head.len() as u32).unwrap();
         have.extend(logits(&mut engine, conv, tail, 2));
         if bits(&have) == bits(&want) { Ok(()) } else { Err("other bits after a rewind".into()) }
     });

@@ -31,7 +31,7 @@ from randomgen import Philox
 from scipy.special import log_softmax as scipy_log_softmax
 from transformers import OlmoeConfig
 from transformers.generation.logits_process import (
-    TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper)
+    MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper)
 from transformers.models.deepseek_v4.modeling_deepseek_v4 import DeepseekV4Experts
 from transformers.models.glm.modeling_glm import apply_rotary_pos_emb as rope_pair
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb as rope_half
@@ -673,10 +673,10 @@ def philox():
 
 
 def filters():
-    source = lib("transformers", "TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper; "
-                 "torch.softmax (float64)")
+    source = lib("transformers", "TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper, "
+                 "MinPLogitsWarper; torch.softmax (float64)")
 
-    def reference(x, temperature, top_k, top_p):
+    def reference(x, temperature, top_k, top_p, min_p):
         a = x.astype(np.float64) / temperature
         keep = np.argsort(-a, kind="stable")
         if 0 < top_k < len(a):
@@ -687,11 +687,16 @@ def filters():
             total = np.cumsum(p)
             n = int(np.argmax(total >= top_p)) + 1
             margin = float(np.abs(total - top_p).min())
+        if min_p > 0:
+            share = p / p.max()
+            n = min(n, int((share >= min_p).sum()))
+            # The best one's share of 1 is no near edge.
+            margin = min([margin] + [float(abs(s - min_p)) for s in share[1:]])
         out = np.zeros(len(a))
         out[keep[:n]] = np.exp(scipy_log_softmax(a[keep[:n]]))
         return out, margin
 
-    def warped(x, temperature, top_k, top_p):
+    def warped(x, temperature, top_k, top_p, min_p):
         s = x[None]
         if temperature != 1:
             s = TemperatureLogitsWarper(temperature)(None, s)
@@ -699,28 +704,36 @@ def filters():
             s = TopKLogitsWarper(top_k)(None, s)
         if top_p < 1:
             s = TopPLogitsWarper(top_p)(None, s)
+        if min_p > 0:
+            s = MinPLogitsWarper(min_p)(None, s)
         return torch.softmax(s, -1)[0].numpy()
 
-    for name, v, scale, temperature, top_k, top_p in [
-        ("filters_off", 17, 2.0, 1.0, 0, 1.0),
-        ("filters_cool", 33, 2.0, 0.5, 0, 1.0),
-        ("filters_warm", 33, 2.0, 2.0, 0, 1.0),
-        ("filters_top1", 17, 2.0, 1.0, 1, 1.0),
-        ("filters_top5", 50, 2.0, 1.0, 5, 1.0),
-        ("filters_top_k_beyond", 17, 2.0, 0.8, 100, 1.0),
-        ("filters_top_k_all", 16, 2.0, 1.0, 16, 1.0),
-        ("filters_top_p", 50, 2.0, 1.0, 0, 0.9),
-        ("filters_top_p_half", 50, 1.0, 1.0, 0, 0.5),
-        ("filters_top_p_tiny", 33, 1.0, 1.0, 0, 0.001),
-        ("filters_top_p_wide", 33, 1.0, 1.0, 0, 0.999),
-        ("filters_all", 64, 1.5, 0.7, 8, 0.8),
-        ("filters_all_warm", 64, 1.5, 1.5, 20, 0.95),
-        ("filters_all_odd", 31, 3.0, 1.3, 7, 0.6),
-        ("filters_peak", 33, 1.0, 1.0, 0, 0.95),
-        ("filters_flat", 20, 0.0, 0.7, 0, 1.0),
-        ("filters_offset", 31, 2.0, 0.5, 12, 0.9),
-        ("filters_one_token", 1, 1.0, 0.7, 3, 0.5),
-        ("filters_nearly_greedy", 20, 0.5, 0.05, 0, 1.0),
+    for name, v, scale, temperature, top_k, top_p, min_p in [
+        ("filters_off", 17, 2.0, 1.0, 0, 1.0, 0.0),
+        ("filters_cool", 33, 2.0, 0.5, 0, 1.0, 0.0),
+        ("filters_warm", 33, 2.0, 2.0, 0, 1.0, 0.0),
+        ("filters_top1", 17, 2.0, 1.0, 1, 1.0, 0.0),
+        ("filters_top5", 50, 2.0, 1.0, 5, 1.0, 0.0),
+        ("filters_top_k_beyond", 17, 2.0, 0.8, 100, 1.0, 0.0),
+        ("filters_top_k_all", 16, 2.0, 1.0, 16, 1.0, 0.0),
+        ("filters_top_p", 50, 2.0, 1.0, 0, 0.9, 0.0),
+        ("filters_top_p_half", 50, 1.0, 1.0, 0, 0.5, 0.0),
+        ("filters_top_p_tiny", 33, 1.0, 1.0, 0, 0.001, 0.0),
+        ("filters_top_p_wide", 33, 1.0, 1.0, 0, 0.999, 0.0),
+        ("filters_all", 64, 1.5, 0.7, 8, 0.8, 0.0),
+        ("filters_all_warm", 64, 1.5, 1.5, 20, 0.95, 0.0),
+        ("filters_all_odd", 31, 3.0, 1.3, 7, 0.6, 0.0),
+        ("filters_peak", 33, 1.0, 1.0, 0, 0.95, 0.0),
+        ("filters_flat", 20, 0.0, 0.7, 0, 1.0, 0.0),
+        ("filters_offset", 31, 2.0, 0.5, 12, 0.9, 0.0),
+        ("filters_one_token", 1, 1.0, 0.7, 3, 0.5, 0.0),
+        ("filters_nearly_greedy", 20, 0.5, 0.05, 0, 1.0, 0.0),
+        ("filters_min_p", 50, 2.0, 1.0, 0, 1.0, 0.1),
+        ("filters_min_p_small", 50, 2.0, 0.8, 0, 1.0, 0.02),
+        ("filters_min_p_one", 33, 1.0, 1.0, 0, 1.0, 1.0),
+        ("filters_min_p_warm", 33, 2.0, 2.0, 0, 1.0, 0.3),
+        ("filters_min_p_all", 64, 1.5, 1.2, 20, 0.95, 0.15),
+        ("filters_min_p_all_peak", 31, 3.0, 1.3, 12, 0.9, 0.05),
     ]:
         r = rng("sample", name)
         while True:  # no near ties, no sum near the edge: float32 keeps the same tokens
@@ -731,22 +744,23 @@ def filters():
                 x = (np.round(x * 256) / 256 - 1000).astype(np.float32)
             if name == "filters_flat":
                 x[:] = 0.75
-            ref, margin = reference(x, temperature, top_k, top_p)
+            limits = (top_k, top_p, min_p)
+            ref, margin = reference(x, temperature, *limits)
             apart = np.diff(np.sort(x)).min() if v > 1 else 1.0
-            same = [(reference(x, temperature, top_k, top_p)[0] > 0).sum(),
-                    (reference(x, 1.0, top_k, top_p)[0] > 0).sum(),
-                    (reference(x, temperature, 0, top_p)[0] > 0).sum(),
-                    (reference(x, temperature, top_k, 1.0)[0] > 0).sum()]
-            if name.startswith("filters_all") and same[0] in same[1:]:
+            off = [reference(x, 1.0, *limits)]
+            off += [reference(x, temperature, *(limits[:i] + (o,) + limits[i + 1:]))
+                    for i, o in enumerate((0, 1.0, 0.0)) if limits[i] != o]
+            if name.startswith("filters_all") and (ref > 0).sum() in [(p > 0).sum() for p, _ in off]:
                 continue  # each filter, and their order, must matter
             if name == "filters_flat" or (margin > 1e-4 and apart > 1e-4):
                 break
-        y = warped(t64(x), temperature, top_k, top_p)
+        y = warped(t64(x), temperature, *limits)
         assert ((y > 0) == (ref > 0)).all(), name
-        second = warped(t32(x), temperature, top_k, top_p)
+        second = warped(t32(x), temperature, *limits)
         assert ((second > 0) == (ref > 0)).all(), name
         case("sample", name, source,
-             {"kind": "filters", "temperature": temperature, "top_k": top_k, "top_p": top_p},
+             {"kind": "filters", "temperature": temperature, "top_k": top_k, "top_p": top_p,
+              "min_p": min_p},
              {"logits": x}, {"probs": y}, 5e-6, {"probs": ref}, {"probs": second})
 
 

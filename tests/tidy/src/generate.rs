@@ -51,7 +51,7 @@ fn settings_page() -> String {
     page.push_str("| key | environment | is | default | what it does |\n|---|---|---|---|---|\n");
     for setting in SETTINGS {
         let script = if setting.reader == Reader::Script { " Read by the script around the program." } else { "" };
-        let (unit, default, doc) = (setting.unit.name(), cell(setting.default), cell(setting.doc));
+        let (unit, default, doc) = (setting.unit.name(), cell(&setting.default_words()), cell(setting.doc));
         page.push_str(&format!("| `{}` | `{}` | {unit} | {default} | {doc}{script} |\n", setting.key, setting.env));
     }
     page

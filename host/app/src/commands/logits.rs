@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::path::Path;
 
 use coli_base::{Error, Result};
 use coli_chain::cpu::Ports;
@@ -10,7 +11,7 @@ use coli_config::Environment;
 use coli_plugin_api::describe::SegmentName;
 use coli_plugin_api::program::ports;
 use coli_shaders::contract::Sampling;
-use coli_store::{F32Tensor, write_safetensors};
+use coli_store::{Checkpoint, F32Tensor, OutFile};
 
 use crate::cli::LogitsArgs;
 use crate::engine::{Engine, Facts};
@@ -18,16 +19,26 @@ use crate::engine::{Engine, Facts};
 pub(super) fn run(args: &LogitsArgs, environment: &Environment, verbose: u8) -> anyhow::Result<()> {
     let prepared = super::prepare_model(&args.model, environment, verbose)?;
     check_ids(&args.ids, prepared.facts())?;
+    let out = args.out.as_deref().map(|path| create_out(path, prepared.checkpoint())).transpose()?;
     let mut engine = super::load_model(prepared)?;
     let results = evaluate(&mut engine, &args.ids, args.layers)?;
-    match &args.out {
-        Some(path) => {
-            write_safetensors(path, &results.tensors(args.ids.len()))?;
-            say!("wrote {}", path.display());
+    match out {
+        Some(out) => {
+            let path = out.path().display().to_string();
+            out.write(&results.tensors(args.ids.len()))?;
+            say!("wrote {path}");
         }
         None => results.print_best(&args.ids, engine.facts().vocab as usize)?,
     }
     Ok(())
+}
+
+/// Makes the file before the work, so that a bad path costs nothing.
+fn create_out(path: &Path, checkpoint: &Checkpoint) -> Result<OutFile> {
+    if checkpoint.is_part(path) {
+        return Err(Error::usage(format!("--out: `{}` is a file of the model itself", path.display())));
+    }
+    OutFile::create(path).map_err(|error| error.within("--out"))
 }
 
 fn check_ids(ids: &[u32], facts: &Facts) -> Result<()> {

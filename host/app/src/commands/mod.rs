@@ -1,22 +1,37 @@
 //! What a person types. Each command is one file; what they share is here.
 
+mod completions;
+mod config;
+mod defaults;
+mod generate;
 mod logits;
 mod plugins;
+mod plugins_dump;
+mod plugins_new;
+mod prompt;
 mod run;
 
 use std::io::Write as _;
 
-use coli_base::{Error, Result};
-use coli_config::Environment;
+use coli_base::units::Bytes;
+use coli_base::{Error, Kind, Result};
+use coli_config::{Environment, Key, Source, Values};
 use coli_plugin_api::LogLevel;
+use coli_plugins::{Checker, Recall, Request};
 
-use crate::cli::{Cli, Command, EvalCommand, ModelArgs};
+use crate::cli::{Cli, Command, ConfigCommand, EvalCommand, ModelArgs, PluginsCommand};
 use crate::engine::{self, Engine, Facts, OpenRequest, Prepared};
 use crate::progress::Loading;
 
 /// Runs the command.
 pub fn dispatch(cli: &Cli) -> anyhow::Result<()> {
-    let environment = Environment::read()?;
+    let mut environment = Environment::read()?;
+    // A child process is told everything by its arguments, and a settings file that is wrong should not keep a shell from its script.
+    if !matches!(cli.command, Command::CheckPlugin { .. } | Command::Completions(_))
+        && let Some(path) = environment.settings_file(cli.config.as_deref())
+    {
+        environment = environment.with_file(&path)?;
+    }
     coli_plugins::set_log_level(match cli.verbose {
         0 => LogLevel::Warning,
         1 => LogLevel::Info,
@@ -25,26 +40,75 @@ pub fn dispatch(cli: &Cli) -> anyhow::Result<()> {
     match &cli.command {
         Command::Run(args) => run::run(args, &environment, cli.verbose),
         Command::Eval(EvalCommand::Logits(args)) => logits::run(args, &environment, cli.verbose),
-        Command::Plugins(args) => plugins::run(args, &environment),
+        Command::Plugins(args) => match &args.command {
+            None => plugins::run(args, &environment),
+            Some(PluginsCommand::New(args)) => plugins_new::run(args),
+            Some(PluginsCommand::Dump(args)) => plugins_dump::run(args, &environment),
+        },
+        Command::Config(ConfigCommand::Explain(args)) => config::explain(args, &environment),
+        Command::Completions(args) => completions::run(args),
+        Command::CheckPlugin { manifest, library } => {
+            let answer = coli_plugins::check_here(manifest, library);
+            Ok(to_stdout(|out| writeln!(out, "{answer}"))?)
+        }
     }
 }
 
-/// Prepares the model that the arguments ask for, saying what was chosen and why.
+/// Opens plugins' libraries in a child process: this program again.
+fn checker(environment: &Environment, recall: Recall) -> Result<Checker> {
+    let program = std::env::current_exe().map_err(|error| Error::run(format!("the executable cannot be found: {error}")))?;
+    Ok(Checker::new(program, environment.user_cache_folder(), recall))
+}
+
+/// Prepares the model that arguments and settings ask for, saying what was chosen and why.
 fn prepare_model(args: &ModelArgs, environment: &Environment, verbose: u8) -> Result<Prepared> {
+    if let Some(path) = &environment.file {
+        say!("settings from {}", path.display());
+    }
+    let values = args.values().or(&environment.values).or_defaults();
+    let request = open_request(&values)?;
     let folder = engine::find_model(args.model.as_deref(), environment)?;
     if folder.demo {
         say!("no model was named, so this is the demo model in {}; name one with --model DIR", folder.path.display());
     }
-    let plugins = engine::discover_plugins(args.model_plugin.as_ref(), environment)?;
+    let plugin = args.model_plugin.clone().or_else(|| values.text(Key::ModelPlugin).map(Request::parse));
+    let mut plugins = engine::discover_plugins(plugin.as_ref(), environment)?;
+    plugins.check_apart(checker(environment, Recall::All)?);
     if verbose > 0 {
         plugins.log_lines().iter().for_each(|line| say!("{line}"));
     }
-    let request = OpenRequest { device: args.device.clone(), precision: args.precision, context: args.ctx };
-    let prepared = engine::prepare(&folder.path, &plugins, &request)?;
-    let Facts { plugin, plugin_version, device, device_reason, precision, precision_reason, .. } = prepared.facts();
-    say!("plugin {plugin} {plugin_version}; device {device} ({device_reason}); precision {precision} ({precision_reason})");
+    let prepared = engine::prepare(&folder.path, &plugins, &request).map_err(|error| with_source(error, &values))?;
+    let Facts { plugin, plugin_version, device, device_reason, precision, precision_reason, weight_bytes, .. } = prepared.facts();
+    let (name, size) = (folder.name(), Bytes(*weight_bytes));
+    say!(
+        "model {name} ({size}); plugin {plugin} {plugin_version}; device {device} ({device_reason}); \
+         precision {precision} ({precision_reason})"
+    );
     prepared.notes().iter().for_each(|note| say!("{note}"));
+    if verbose > 0 {
+        prepared.details().iter().for_each(|line| say!("{line}"));
+    }
     Ok(prepared)
+}
+
+/// What the settings ask of device, precision and context.
+fn open_request(values: &Values) -> Result<OpenRequest> {
+    let within = |key: Key| move |error: Error| error.within(values.named(key));
+    let request = OpenRequest {
+        device: values.text(Key::Device).map(str::parse).transpose().map_err(within(Key::Device))?.unwrap_or_default(),
+        precision: values.text(Key::Precision).map(str::parse).transpose().map_err(within(Key::Precision))?.unwrap_or_default(),
+        context: values.whole(Key::Ctx).and_then(|positions| u32::try_from(positions).ok()),
+    };
+    Ok(request)
+}
+
+/// The error, and where the request came from that cannot be met, if not from the option that it names.
+fn with_source(error: Error, values: &Values) -> Error {
+    let named = [(Key::Device, "--device"), (Key::Precision, "--precision")].into_iter().find(|(_, option)| error.text.starts_with(option));
+    match named.and_then(|(key, _)| values.get(key)) {
+        Some((_, source)) if error.kind == Kind::Unmet && *source != Source::CommandLine => error.within(source),
+        _ => error,
+    }
 }
 
 /// Reads the weights with progress.

@@ -3,12 +3,15 @@
 use std::io::Write as _;
 
 use coli_config::Environment;
+use coli_plugins::Recall;
 
 use crate::cli::PluginsArgs;
 use crate::engine;
 
 pub(super) fn run(args: &PluginsArgs, environment: &Environment) -> anyhow::Result<()> {
     let mut plugins = engine::discover_plugins(None, environment)?;
+    let recall = if args.recheck { Recall::Nothing } else { Recall::Crashes };
+    plugins.check_apart(super::checker(environment, recall)?);
     plugins.verify();
     let listings = plugins.listings();
     if args.json {

@@ -1,33 +1,21 @@
-//! `coli run`: continues a text.
+//! `coli run`: continues a text, or answers a question.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::Write as _;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
 use coli_base::units::Bytes;
 use coli_base::{Error, Kind, Result, memory};
-use coli_config::Environment;
+use coli_config::{Environment, Key, Values};
 use coli_shaders::contract::Sampling;
-use coli_text::{StopIds, Tokenizer};
+use coli_text::{ChatTemplate, Message, StopIds, StopTexts, Tokenizer};
 use serde::Serialize;
 
+use super::generate::{Ask, Generated, StopReason, generate};
+use super::{defaults, prompt};
 use crate::cli::RunArgs;
 use crate::engine::{Engine, Facts};
 use crate::stop;
-
-/// Why generation ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum StopReason {
-    /// The model gave one of its end tokens.
-    Eos,
-    /// `-n` tokens were generated.
-    Length,
-    /// The context is full.
-    Context,
-    /// Ctrl-C.
-    Interrupted,
-}
 
 /// What `--json` prints.
 #[derive(Debug, Serialize)]
@@ -44,63 +32,63 @@ struct Report<'a> {
     timings: Timings,
 }
 
-/// Seconds, and tokens a second. `first_token_s` counts from the start of the command.
+/// Seconds, and tokens a second. `first_token_s` counts from the start of the command; `null` where there was none.
 #[derive(Debug, Serialize)]
 struct Timings {
     load_s: f64,
-    first_token_s: f64,
+    first_token_s: Option<f64>,
     prompt_tok_s: f64,
     gen_tok_s: f64,
 }
 
-/// What was generated.
-struct Generated {
-    tokens: Vec<u32>,
-    text: String,
-    stop: StopReason,
-    prompt_s: f64,
-    first_token_at: Instant,
-    gen_s: f64,
-}
-
 pub(super) fn run(args: &RunArgs, environment: &Environment, verbose: u8) -> anyhow::Result<()> {
     let start = Instant::now();
-    let prompt = args.prompt.as_deref().filter(|prompt| !prompt.is_empty());
-    let prompt = prompt.ok_or_else(|| Error::usage("there is no prompt; give one: coli run \"Emma was\""))?;
+    let stop_texts = StopTexts::new(&args.stop)?;
+    // Before Ctrl-C is ours: at a terminal it should end the wait for a prompt.
+    let prompt = prompt::read(args.prompt.as_ref(), args.file.as_deref())?;
     stop::install();
     let prepared = super::prepare_model(&args.model, environment, verbose)?;
     let checkpoint = prepared.checkpoint();
     let model = checkpoint.dir().display().to_string();
     let tokenizer = Tokenizer::open(checkpoint.dir())?;
-    let stop_ids = StopIds::from_json(checkpoint.optional_json("generation_config.json")?.as_ref(), checkpoint.config())?;
-    let prompt_tokens = tokenizer.encode(prompt)?;
+    let generation = checkpoint.optional_json(defaults::FILE)?;
+    let stop_ids = StopIds::from_json(generation.as_ref(), checkpoint.config())?;
+    let values = defaults::with_model(args.generation.values().or(&environment.values), generation.as_ref())?.or_defaults();
+    let prompt_tokens = match args.chat {
+        true => {
+            let template = ChatTemplate::open(checkpoint.dir())?;
+            tokenizer.encode_rendered(&template.render(&messages(args.system.as_deref(), prompt), SystemTime::now())?)?
+        }
+        false => tokenizer.encode(&prompt)?,
+    };
     check_prompt(&prompt_tokens, prepared.facts())?;
     let mut engine = super::load_model(prepared)?;
     let load_s = start.elapsed().as_secs_f64();
 
-    let seed = args.seed.unwrap_or_else(|| RandomState::new().hash_one("seed"));
-    let sampling = Sampling { temperature: args.temp, top_k: args.top_k, top_p: args.top_p, seed };
-    if args.temp > 0.0 {
-        say!("seed {seed}");
+    let sampling = sampling(&values);
+    if sampling.temperature > 0.0 {
+        say!("seed {}", sampling.seed);
     }
-    let generated = generate(&mut engine, &tokenizer, &stop_ids, &prompt_tokens, sampling, args)?;
-
-    let rate = |count: usize, seconds: f64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
-    let timings = Timings {
-        load_s,
-        first_token_s: generated.first_token_at.duration_since(start).as_secs_f64(),
-        prompt_tok_s: rate(prompt_tokens.len(), generated.prompt_s),
-        gen_tok_s: rate(generated.tokens.len().saturating_sub(1), generated.gen_s),
+    let ask = Ask {
+        prompt: &prompt_tokens,
+        sampling,
+        repeat_penalty: values.number(Key::RepeatPenalty),
+        tokens: values.count(Key::Tokens),
+        stop_ids: &stop_ids,
+        stop_texts,
+        stream: !args.json,
     };
+    let generated = generate(&mut engine, &tokenizer, ask)?;
+    let timings = timings(start, load_s, prompt_tokens.len(), &generated);
     summarize(&engine, &prompt_tokens, &generated, &timings);
     if args.json {
-        let facts = engine.facts();
+        let Facts { plugin, device, precision, .. } = engine.facts();
         let report = Report {
             model,
-            plugin: &facts.plugin,
-            device: &facts.device,
-            precision: &facts.precision,
-            seed,
+            plugin,
+            device,
+            precision,
+            seed: sampling.seed,
             prompt_tokens: &prompt_tokens,
             tokens: &generated.tokens,
             text: &generated.text,
@@ -113,6 +101,21 @@ pub(super) fn run(args: &RunArgs, environment: &Environment, verbose: u8) -> any
     match generated.stop {
         StopReason::Interrupted => Err(Error::new(Kind::Interrupted, "stopped by Ctrl-C").into()),
         _ => Ok(()),
+    }
+}
+
+fn messages(system: Option<&str>, prompt: String) -> Vec<Message> {
+    let system = system.map(|text| Message { role: "system", content: text.into() });
+    system.into_iter().chain([Message { role: "user", content: prompt }]).collect()
+}
+
+fn sampling(values: &Values) -> Sampling {
+    Sampling {
+        temperature: values.number(Key::Temp),
+        top_k: values.count(Key::TopK),
+        top_p: values.number(Key::TopP),
+        min_p: values.number(Key::MinP),
+        seed: values.whole(Key::Seed).unwrap_or_else(|| RandomState::new().hash_one("seed")),
     }
 }
 
@@ -133,74 +136,15 @@ fn check_prompt(ids: &[u32], facts: &Facts) -> Result<()> {
     Ok(())
 }
 
-fn generate(
-    engine: &mut Engine,
-    tokenizer: &Tokenizer,
-    stop_ids: &StopIds,
-    prompt: &[u32],
-    sampling: Sampling,
-    args: &RunArgs,
-) -> Result<Generated> {
-    let conv = engine.open_conversation();
-    let mut detokenizer = tokenizer.detokenizer();
-    let mut out = Output { stream: !args.json, text: String::new() };
-    let interrupted = || match stop::asked() {
-        true => Err(Error::new(Kind::Interrupted, "stopped by Ctrl-C")),
-        false => Ok(()),
-    };
-    let prompt_start = Instant::now();
-    let mut next = engine.append(conv, prompt, sampling, interrupted)?;
-    let first_token_at = Instant::now();
-    let mut tokens = Vec::new();
-    let stop = loop {
-        if tokens.len() == args.tokens as usize {
-            break StopReason::Length;
-        }
-        tokens.push(next);
-        if stop_ids.contains(next) {
-            break StopReason::Eos;
-        }
-        out.push(&detokenizer.push(next)?)?;
-        if stop::asked() {
-            break StopReason::Interrupted;
-        }
-        if tokens.len() == args.tokens as usize {
-            break StopReason::Length;
-        }
-        if engine.len(conv) == engine.facts().context {
-            break StopReason::Context;
-        }
-        next = engine.append(conv, &[next], sampling, || Ok(()))?;
-    };
-    let gen_s = first_token_at.elapsed().as_secs_f64();
-    out.push(&detokenizer.finish()?)?;
-    out.end()?;
-    let prompt_s = first_token_at.duration_since(prompt_start).as_secs_f64();
-    Ok(Generated { tokens, text: out.text, stop, prompt_s, first_token_at, gen_s })
-}
-
-/// The text so far, streamed to standard output unless it goes into a report.
-struct Output {
-    stream: bool,
-    text: String,
-}
-
-impl Output {
-    fn push(&mut self, piece: &str) -> Result<()> {
-        if self.stream && !piece.is_empty() {
-            super::to_stdout(|out| out.write_all(piece.as_bytes()))?;
-        }
-        self.text.push_str(piece);
-        Ok(())
-    }
-
-    /// On a terminal the text ends its line, so that what follows does not stand beside it.
-    fn end(&self) -> Result<()> {
-        use std::io::IsTerminal as _;
-        if self.stream && std::io::stdout().is_terminal() {
-            super::to_stdout(|out| writeln!(out))?;
-        }
-        Ok(())
+fn timings(start: Instant, load_s: f64, prompt_tokens: usize, generated: &Generated) -> Timings {
+    let rate = |count: usize, time: Duration| if time > Duration::ZERO { count as f64 / time.as_secs_f64() } else { 0.0 };
+    // A prompt that was given up has no rate.
+    let prompt_tokens = generated.first_token_at.map_or(0, |_| prompt_tokens);
+    Timings {
+        load_s,
+        first_token_s: generated.first_token_at.map(|at| at.duration_since(start).as_secs_f64()),
+        prompt_tok_s: rate(prompt_tokens, generated.prompt_time),
+        gen_tok_s: rate(generated.tokens.len().saturating_sub(1), generated.gen_time),
     }
 }
 

@@ -4,6 +4,8 @@
 
 mod find;
 mod open;
+mod own_ops;
+mod repetition;
 
 use coli_base::{Error, Result};
 use coli_chain::cpu::Ports;
@@ -11,9 +13,11 @@ use coli_chain::program::OpTable;
 use coli_chain::{ConvId, CpuExecutor, Row, States, Step};
 use coli_plugin_api::program::ports;
 use coli_shaders::contract::Sampling;
+use coli_shaders::ops::sample;
 
 pub use find::{ModelFolder, discover_plugins, find_model};
-pub use open::{OpenRequest, Prepared, prepare, record_all};
+pub use open::{Described, OpenRequest, Prepared, describe, prepare, record_all};
+pub use repetition::Repetition;
 
 /// Rows whose logits are computed at a time. Logits are the widest value there is.
 pub const OUTS_MAX: usize = 16;
@@ -74,8 +78,8 @@ impl Engine {
     }
 
     /// Forgets a conversation's positions from `len` on.
-    pub fn rewind(&mut self, conv: ConvId, len: u32) {
-        self.states.rewind(conv, len);
+    pub fn rewind(&mut self, conv: ConvId, len: u32) -> Result<()> {
+        self.states.rewind(conv, len)
     }
 
     /// Runs a step; `observe` sees the ports of every segment.
@@ -84,12 +88,51 @@ impl Engine {
     }
 
     /// Appends tokens to a conversation, in steps of at most `prompt_rows`, and gives the token that follows the last one.
-    /// `proceed` is asked before each step and may end the work with an error.
+    /// `proceed` is asked after each segment of each step, and may end the work with an error.
     pub fn append(&mut self, conv: ConvId, ids: &[u32], sampling: Sampling, mut proceed: impl FnMut() -> Result<()>) -> Result<u32> {
         let mut sampled = None;
+        self.append_observed(conv, ids, sampling, |ports| {
+            sampled = sampled_id(ports).or(sampled);
+            proceed()
+        })?;
+        sampled.ok_or_else(|| Error::run("there are no tokens to run"))
+    }
+
+    /// [`Self::append`], with the token chosen on the host from scores that repetition has lowered. Without a penalty both choose the
+    /// same token.
+    pub fn append_lowered(
+        &mut self,
+        conv: ConvId,
+        ids: &[u32],
+        sampling: Sampling,
+        repetition: &mut Repetition,
+        mut proceed: impl FnMut() -> Result<()>,
+    ) -> Result<u32> {
+        let mut logits = Vec::new();
+        // The recorded choice is made as well; this one costs it least.
+        self.append_observed(conv, ids, Sampling::GREEDY, |ports| {
+            if let Some((columns, rows @ 1..)) = ports.get(ports::LOGITS) {
+                logits = columns.row(rows - 1).to_vec();
+            }
+            proceed()
+        })?;
+        repetition.note(ids);
+        logits.truncate(self.facts.vocab as usize);
+        repetition.lower(&mut logits);
+        let position = self.len(conv).checked_sub(1).ok_or_else(|| Error::run("there are no tokens to run"))?;
+        let id = sample::choose(&logits, &sampling, position).map_err(|why| Error::run(format!("choosing a token: {why}")))?;
+        Ok(id as u32)
+    }
+
+    fn append_observed(
+        &mut self,
+        conv: ConvId,
+        ids: &[u32],
+        sampling: Sampling,
+        mut observe: impl FnMut(&Ports<'_>) -> Result<()>,
+    ) -> Result<()> {
         let mut left = ids.len();
         for chunk in ids.chunks(self.facts.prompt_rows) {
-            proceed()?;
             left -= chunk.len();
             let start = self.len(conv);
             let rows = chunk.iter().enumerate().map(|(index, id)| {
@@ -97,12 +140,9 @@ impl Engine {
                 Row::text(conv, start + index as u32, *id, last.then_some(sampling))
             });
             let step = Step { rows: rows.collect() };
-            self.step(&step, |ports| {
-                sampled = sampled_id(ports).or(sampled);
-                Ok(())
-            })?;
+            self.step(&step, &mut observe)?;
         }
-        sampled.ok_or_else(|| Error::run("there are no tokens to run"))
+        Ok(())
     }
 }
 

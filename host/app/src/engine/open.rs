@@ -11,10 +11,12 @@ use coli_place::device::{DeviceFacts, DeviceRequest};
 use coli_place::precision::{PrecisionFacts, PrecisionRequest};
 use coli_place::{context, device, memory, precision, prompt};
 use coli_plugin_api::describe::{Container, DescribeRequest, Description, SegmentName};
-use coli_plugins::{Library, ModelKind, PluginModel, Plugins};
+use coli_plugins::{ModelKind, PluginModel, Plugins, Selection};
 use coli_store::{Checkpoint, Plan};
 
-use super::{Engine, Facts, OUTS_MAX, op_table};
+use crate::patience::while_waiting_for;
+
+use super::{Engine, Facts, OUTS_MAX, own_ops};
 
 /// What decides how a model runs.
 #[derive(Debug, Clone, Default)]
@@ -35,6 +37,19 @@ pub struct Prepared {
     description: Description,
     checkpoint: Checkpoint,
     notes: Vec<String>,
+    details: Vec<String>,
+}
+
+/// A model that its plugin has described.
+pub struct Described<'a> {
+    /// The stored model.
+    pub checkpoint: Checkpoint,
+    /// The plugin for it.
+    pub selection: Selection<'a>,
+    /// The plugin's object.
+    pub model: PluginModel,
+    /// Its description of the model.
+    pub description: Description,
 }
 
 /// Chooses, describes, records and checks, up to the weights.
@@ -42,22 +57,12 @@ pub fn prepare(folder: &Path, plugins: &Plugins, request: &OpenRequest) -> Resul
     // What was asked for by name fails first: it needs no model.
     let device = device::choose(&request.device, DeviceFacts { vulkan_built: false })?;
     let precision = precision::choose(request.precision, PrecisionFacts { fast_kernels: false })?;
-    let checkpoint = coli_store::open(folder)?;
-    let selection = plugins.select(ModelKind::ModelType(checkpoint.model_type()?))?;
+    let Described { checkpoint, selection, model, description } = describe(folder, plugins)?;
     let manifest = &selection.plugin.manifest;
-    if manifest.needs_tokenizer {
-        return Err(Error::refused(format!("plugin {}: it asks for the tokenizer's texts, which this host does not give", manifest.id)));
-    }
-    let model = PluginModel::new(&Library::load(selection.plugin)?)?;
-    let description = model.describe(&DescribeRequest {
-        container: Container::Hf,
-        config: checkpoint.config().clone(),
-        tensors: checkpoint.facts(),
-        tokenizer: None,
-    })?;
+    let ops = own_ops::checked(&model, manifest)?;
     let within = |error: Error| error.within(format!("plugin {}", manifest.id));
     let recordings = record_all(&model, &description)?;
-    let program = Program::build(&description, &recordings, &op_table(), &[]).map_err(within)?;
+    let program = Program::build(&description, &recordings, &ops.table, &[]).map_err(within)?;
     program.check_language_model().map_err(within)?;
 
     let context = context::choose(request.context, description.context_max)?;
@@ -65,6 +70,7 @@ pub fn prepare(folder: &Path, plugins: &Plugins, request: &OpenRequest) -> Resul
     let states = States::new(&description, PAGE_POSITIONS, context.value);
     let plan = Plan::new(&checkpoint, &description)?;
     let scratch = program.scratch_bytes(prompt_rows, OUTS_MAX).0;
+    let own_weights = own_ops::weight_bytes(manifest, &description, &recordings);
     let facts = Facts {
         plugin: manifest.id.clone(),
         plugin_version: manifest.version.clone(),
@@ -76,11 +82,26 @@ pub fn prepare(folder: &Path, plugins: &Plugins, request: &OpenRequest) -> Resul
         vocab: description.vocab,
         prompt_rows,
         weight_bytes: plan.bytes(),
-        planned_bytes: plan.bytes() + scratch + states.conversation_bytes(context.value).0,
+        planned_bytes: plan.bytes() + own_weights + scratch + states.conversation_bytes(context.value).0,
     };
     memory::check(facts.planned_bytes, coli_base::memory::available_bytes())?;
     let notes = selection.note.into_iter().chain(plan.unused_note()).collect();
-    Ok(Prepared { facts, program, states, description, notes, checkpoint })
+    Ok(Prepared { facts, program, states, description, notes, details: ops.details, checkpoint })
+}
+
+/// Chooses the plugin for a stored model and has it describe the model.
+pub fn describe<'a>(folder: &Path, plugins: &'a Plugins) -> Result<Described<'a>> {
+    let checkpoint = coli_store::open(folder)?;
+    let selection = plugins.select(ModelKind::ModelType(checkpoint.model_type()?))?;
+    let manifest = &selection.plugin.manifest;
+    if manifest.needs_tokenizer {
+        return Err(Error::refused(format!("plugin {}: it asks for the tokenizer's texts, which this host does not give", manifest.id)));
+    }
+    let model = PluginModel::new(&plugins.load(selection.plugin)?)?;
+    let facts =
+        DescribeRequest { container: Container::Hf, config: checkpoint.config().clone(), tensors: checkpoint.facts(), tokenizer: None };
+    let description = while_waiting_for(&format!("plugin {} to describe the model", manifest.id), || model.describe(&facts))?;
+    Ok(Described { checkpoint, selection, model, description })
 }
 
 impl Prepared {
@@ -97,6 +118,11 @@ impl Prepared {
     /// Lines for the log: what was chosen among several, and what is stored but not used.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// Lines for whoever wants to know more: what was tried of the plugin's own ops.
+    pub fn details(&self) -> &[String] {
+        &self.details
     }
 
     /// Reads the weights; `progress` hears of bytes read and of all.

@@ -3,11 +3,14 @@
 use std::collections::HashSet;
 
 use coli_plugin_api::describe::{Description, ExpertGroup, Keep, SegmentName, State, StateKind, Weight};
+use coli_plugin_api::program::StateId;
 
 /// Numbers a row of a value, a state or a matrix; the largest known vocabulary is an eighth of it.
 pub(super) const WIDTH_MAX: u32 = 1 << 21;
 /// Positions of a conversation.
 const CONTEXT_MAX: u32 = 1 << 26;
+/// Numbers of an accumulator; the largest known one is a fortieth of it.
+const ACCUMULATOR_MAX: u64 = 1 << 26;
 /// Layers, and so segments of each kind; the deepest known model has 93.
 const SEGMENTS_MAX: usize = 4096;
 
@@ -69,13 +72,35 @@ fn state(state: &State, segments: &HashSet<SegmentName>) -> Result<(), String> {
                 return Err("its rows have no parts".into());
             }
             parts.iter().try_for_each(|part| in_range("a part's width", part.width, WIDTH_MAX))?;
-            match (stride, keep) {
-                (1, Keep::All) => Ok(()),
-                (1, Keep::Last(_)) => Err("rows that keep the last n are not implemented".into()),
-                (stride, _) => Err(format!("rows of stride {stride} are not implemented")),
+            in_range("its stride", *stride, CONTEXT_MAX)?;
+            match keep {
+                Keep::All => Ok(()),
+                Keep::Last(_) if state.shared => Err("a shared state keeps all its rows".into()),
+                Keep::Last(n) => in_range("the number of positions it keeps", *n, CONTEXT_MAX),
             }
         }
-        StateKind::Accumulator { .. } => Err("accumulators are not implemented".into()),
+        StateKind::Accumulator { .. } if state.shared => Err("an accumulator cannot be shared".into()),
+        StateKind::Accumulator { shape } => accumulator(shape),
+    }
+}
+
+fn accumulator(shape: &[u32]) -> Result<(), String> {
+    if !(1..=4).contains(&shape.len()) {
+        return Err(format!("{} dimensions, expected 1 to 4", shape.len()));
+    }
+    shape.iter().try_for_each(|len| in_range("a dimension", *len, WIDTH_MAX))?;
+    let numbers = shape.iter().fold(1u64, |numbers, len| numbers.saturating_mul(u64::from(*len)));
+    if numbers > ACCUMULATOR_MAX { Err(format!("{numbers} numbers, expected at most {ACCUMULATOR_MAX}")) } else { Ok(()) }
+}
+
+/// Every accumulator is advanced by an op: executors count its rows.
+pub(super) fn all_advanced(description: &Description, written: &HashSet<StateId>) -> Result<(), String> {
+    let mut states = description.states.iter().enumerate();
+    let idle =
+        states.find(|(index, state)| matches!(state.kind, StateKind::Accumulator { .. }) && !written.contains(&StateId(*index as u32)));
+    match idle {
+        Some((index, state)) => Err(format!("state {index} `{}`: no op advances this accumulator", shown(&state.role))),
+        None => Ok(()),
     }
 }
 

@@ -15,17 +15,27 @@ use coli_base::units::Bytes;
 use coli_base::{Error, Result};
 use coli_plugin_api::describe::{Description, SegmentName};
 use coli_plugin_api::program::{Builtin, GroupId, StateId, Ty, WeightId, ports};
-use coli_shaders::contract::{Kernel, OpEntry};
+use coli_shaders::contract::{Kernel, Prepare};
 
 pub use scratch::Slot;
 
-/// The op library by `name@version`.
-pub struct OpTable(HashMap<String, OpEntry>);
+/// Ops by `name@version`: the library, and those that a plugin brings.
+pub struct OpTable(HashMap<String, Prepare>);
 
 impl OpTable {
     /// The ops that this host has.
     pub fn library() -> Self {
-        Self(coli_shaders::ops::all().into_iter().map(|entry| (entry.id.clone(), entry)).collect())
+        Self(coli_shaders::ops::all().into_iter().map(|entry| (entry.id, Box::new(entry.prepare) as Prepare)).collect())
+    }
+
+    /// Adds an op. One that is there stays as it is, and `false` says so.
+    #[must_use]
+    pub fn add(&mut self, id: &str, prepare: Prepare) -> bool {
+        let free = !self.has(id);
+        if free {
+            self.0.insert(id.into(), prepare);
+        }
+        free
     }
 
     /// Whether there is such an op.
@@ -33,7 +43,7 @@ impl OpTable {
         self.0.contains_key(id)
     }
 
-    fn get(&self, id: &str) -> Option<&OpEntry> {
+    fn get(&self, id: &str) -> Option<&Prepare> {
         self.0.get(id)
     }
 }
@@ -149,6 +159,7 @@ impl Program {
             let segment = segment::check(*name, bytes, description, ops, &mut stored);
             checked.push(segment.map_err(|fault| Error::refused(format!("{name}: {fault}")))?);
         }
+        description::all_advanced(description, &stored).map_err(|fault| Error::refused(format!("the plugin's description: {fault}")))?;
         link::link(description.clone(), checked, given, assign).map_err(Error::refused)
     }
 

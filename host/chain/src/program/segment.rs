@@ -134,7 +134,7 @@ impl<'a> Checker<'a> {
     }
 
     fn op(&mut self, op: &OpRecord, table: &OpTable) -> Result<(Kernel, Rows), String> {
-        let entry = table.get(&op.name).ok_or("this host has no such op")?;
+        let prepare = table.get(&op.name).ok_or("this host has no such op")?;
         let ins =
             op.ins.iter().enumerate().map(|(index, operand)| self.operand(operand).map_err(|fault| format!("input {index}: {fault}")));
         let ins = ins.collect::<Result<Vec<_>, String>>()?;
@@ -150,9 +150,12 @@ impl<'a> Checker<'a> {
         });
         let groups = groups.collect::<Result<Vec<_>, String>>()?;
         let facts = OpFacts { params: &op.params, ins: &ins, outs: &outs, weights: &weights, states: &states, groups: &groups };
-        let kernel = (entry.prepare)(&facts)?;
+        let kernel = prepare(&facts)?;
         let rows = outs.first().or(ins.first()).ok_or("it has neither inputs nor outputs")?;
         let rows = if *rows.domain == Domain::Outs { Rows::Outs } else { Rows::Tokens };
+        if rows != Rows::Tokens && op.states.iter().any(|(_, access)| *access != Access::Read) {
+            return Err("it writes a state from other rows than those of the step".into());
+        }
         Ok((kernel, rows))
     }
 
@@ -199,6 +202,9 @@ impl<'a> Checker<'a> {
             if !state.shared {
                 return Err(format!("state `{role}` belongs to `{}` and is not shared", state.owner));
             }
+        }
+        if matches!(state.kind, StateKind::Accumulator { .. }) != (access == Access::Update) {
+            return Err(format!("state `{}`: access {access:?}; rows are read and appended, accumulators updated", shown(&state.role)));
         }
         match access {
             Access::Read if !self.stored.contains(&id) => Err(format!("state `{}` is read before it is written", shown(&state.role))),

@@ -6,7 +6,7 @@ use crate::contract::case_file::CaseBuilder;
 use crate::ops::attend::{self, AttendParams};
 
 pub(super) fn all() -> Vec<Case> {
-    vec![running_mean()]
+    vec![running_mean(), last_of_each_group()]
 }
 
 fn running_mean() -> Case {
@@ -19,5 +19,18 @@ fn running_mean() -> Case {
     super::record(b.recorder(), &[k, v], state);
     let y = attend::record(b.recorder(), q, state, AttendParams::causal(1, 1, 1, 2, 1.0));
     b.expect("y", y, &[8.0, 16.0, 4.0, 24.0, 7.0, 9.0], 0.0);
+    b.finish()
+}
+
+/// With stride 3 the rows at positions 2 and 5 are stored. A row that sees none gives 0.
+fn last_of_each_group() -> Case {
+    let mut b = CaseBuilder::by_hand("the last row of each group", "by hand: nothing, nothing, 4, 4, 4, (4+8)/2, (4+8)/2");
+    let q = b.given("q", 1, &[0.0; 7]);
+    let k = b.given("k", 1, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+    let v = b.given("v", 1, &[1.0, 2.0, 4.0, 16.0, 32.0, 8.0, 64.0]);
+    let state = b.strided_state(&[1, 1], 3);
+    super::record(b.recorder(), &[k, v], state);
+    let y = attend::record(b.recorder(), q, state, AttendParams::complete(1, 1, 1, 1, 1.0));
+    b.expect("y", y, &[0.0, 0.0, 4.0, 4.0, 4.0, 6.0, 6.0], 0.0);
     b.finish()
 }

@@ -45,7 +45,9 @@ pub fn record(r: &mut Recorder, parts: &[Operand], state: StateId) {
 }
 
 /// The prepared op.
-pub struct Append;
+pub struct Append {
+    stride: u32,
+}
 
 impl Op for Append {
     const NAME: &'static str = "append";
@@ -59,9 +61,6 @@ impl Op for Append {
             return facts::not_implemented(format!("rounding {}", params.rounding.text()));
         }
         let (parts, stride, _) = facts.rows_state(0, Access::Append)?;
-        if stride != 1 {
-            return facts::not_implemented(format!("stride {stride}"));
-        }
         facts::expect("inputs", facts.ins.len() as u64, parts.len() as u64)?;
         for (index, part) in parts.iter().enumerate() {
             let input = facts.input(index, Ty::F32)?;
@@ -70,11 +69,11 @@ impl Op for Append {
                 return Err(format!("input {index}: rows of {:?}, expected those of the step", input.domain));
             }
         }
-        Ok(Self)
+        Ok(Self { stride })
     }
 
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
-        cpu::run(call)
+        cpu::run(self.stride, call)
     }
 
     fn cases() -> Vec<Case> {

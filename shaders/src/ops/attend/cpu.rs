@@ -6,11 +6,11 @@ use super::AttendParams;
 use crate::contract::{CpuCall, StateAccess};
 use crate::sums;
 
-pub(super) fn run(params: &AttendParams, call: &mut CpuCall<'_>) -> Result<(), String> {
+pub(super) fn run(params: &AttendParams, stride: u32, call: &mut CpuCall<'_>) -> Result<(), String> {
     let (k_width, v_width) = (params.k_width as usize, params.v_width as usize);
     let heads_a_kv = (params.heads / params.kv_heads) as usize;
     for (row, at) in call.rows.iter().enumerate() {
-        let rows = stored(&*call.states, at.conv, at.pos)?;
+        let rows = stored(&*call.states, at.conv, (at.pos + 1) / stride)?;
         let heads = call.ins[0].row(row).chunks_exact(k_width).zip(call.outs[0].row(row).chunks_exact_mut(v_width));
         for (head, (q, y)) in heads.enumerate() {
             let kv_head = head / heads_a_kv;
@@ -27,15 +27,17 @@ pub(super) fn run(params: &AttendParams, call: &mut CpuCall<'_>) -> Result<(), S
                 total += weight;
                 y.iter_mut().zip(&stored[v..][..v_width]).for_each(|(y, v)| *y += weight * v);
             }
-            y.iter_mut().for_each(|y| *y /= total);
+            if !rows.is_empty() {
+                y.iter_mut().for_each(|y| *y /= total);
+            }
         }
     }
     Ok(())
 }
 
-/// The rows of a conversation at positions 0 to `pos`.
-fn stored(states: &dyn StateAccess, conv: u32, pos: u32) -> Result<Vec<&[f32]>, String> {
-    (0..=pos)
-        .map(|index| states.row(0, conv, index).ok_or_else(|| format!("position {index} of conversation {conv} was never stored")))
+/// The first rows of a conversation.
+fn stored(states: &dyn StateAccess, conv: u32, count: u32) -> Result<Vec<&[f32]>, String> {
+    (0..count)
+        .map(|index| states.row(0, conv, index).ok_or_else(|| format!("row {index} of conversation {conv} was never stored")))
         .collect()
 }

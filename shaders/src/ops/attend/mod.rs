@@ -2,7 +2,7 @@
 //!
 //! `s_j = scale * (q_h . k_j)` over the rows j that the mask lets through, `p = softmax(s)`, `y_h = sum over j of p_j v_j`. Query head h
 //! reads K/V head `h / (heads / kv_heads)`. A source is a state's rows, a list into them, or values; one softmax spans up to two sources.
-//! The row itself and earlier rows of the step are already stored when it runs.
+//! The row itself and earlier rows of the step are already stored when it runs. A row that sees nothing gives 0.
 //!
 //! Operands: q `[T, heads * k_width]`, then those of the sources. States: one rows state for each source of rows, read.
 //! Outputs: y `[T, heads * v_width]`.
@@ -10,6 +10,7 @@
 mod cases;
 mod cpu;
 
+use coli_plugin_api::describe::Keep;
 use coli_plugin_api::params::Params as _;
 use coli_plugin_api::program::{Access, StateId, Ty, ValueDef};
 use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
@@ -34,7 +35,7 @@ choice! {
 choice! {
     /// Which rows are seen.
     pub enum AttendMask {
-        /// Positions up to the row's own.
+        /// Positions up to the row's own; of a state of stride 1.
         Causal = 0, "causal";
         /// The last `window` positions, the row's own included.
         Window = 1, "window";
@@ -97,6 +98,13 @@ impl AttendParams {
         let first = AttendSource { kind: AttendKind::Rows, mask: AttendMask::Causal, v_col0, ..AttendSource::NONE };
         Self { heads, kv_heads, k_width, v_width, scale, first, second: AttendSource::NONE, sink: false }
     }
+
+    /// The same over a state of any stride: a row sees the groups that are complete at its position.
+    pub fn complete(heads: u32, kv_heads: u32, k_width: u32, v_width: u32, scale: f32) -> Self {
+        let mut params = Self::causal(heads, kv_heads, k_width, v_width, scale);
+        params.first.mask = AttendMask::Complete;
+        params
+    }
 }
 
 /// Records attention over one rows state.
@@ -116,6 +124,8 @@ pub fn record(r: &mut Recorder, q: Operand, state: StateId, params: AttendParams
 /// The prepared op.
 pub struct Attend {
     params: AttendParams,
+    /// Positions of a row of the state.
+    stride: u32,
 }
 
 impl Op for Attend {
@@ -134,9 +144,13 @@ impl Op for Attend {
         let (k_width, v_width) = (u64::from(params.k_width), u64::from(params.v_width));
         facts::expect("input 0: width", u64::from(facts.input(0, Ty::F32)?.width), heads * k_width)?;
         facts.output(0, Ty::F32, heads * v_width)?;
-        let (parts, stride, _) = facts.rows_state(0, Access::Read)?;
-        if stride != 1 {
-            return facts::not_implemented(format!("stride {stride}"));
+        let (parts, stride, keep) = facts.rows_state(0, Access::Read)?;
+        let mask = params.first.mask;
+        if mask == AttendMask::Causal && stride != 1 {
+            return Err(format!("state 0: stride {stride} with mask {}, expected 1", mask.text()));
+        }
+        if let Keep::Last(n) = keep {
+            return Err(format!("state 0: keeps the last {n} with mask {}, which sees all", mask.text()));
         }
         let row: u64 = parts.iter().map(|part| u64::from(part.width)).sum();
         for (what, col0, width) in [("K", params.first.k_col0, k_width), ("V", params.first.v_col0, v_width)] {
@@ -145,11 +159,11 @@ impl Op for Attend {
                 return Err(format!("{what}: columns {col0}..{end} of a state row of {row}"));
             }
         }
-        Ok(Self { params })
+        Ok(Self { params, stride })
     }
 
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
-        cpu::run(&self.params, call)
+        cpu::run(&self.params, self.stride, call)
     }
 
     fn cases() -> Vec<Case> {
@@ -167,7 +181,7 @@ fn refuse_unbuilt(params: &AttendParams) -> Result<(), String> {
     if params.second != AttendSource::NONE {
         return Err("parameter `second`: numbers for a source of kind none".into());
     }
-    if params.first.mask != AttendMask::Causal {
+    if !matches!(params.first.mask, AttendMask::Causal | AttendMask::Complete) {
         return facts::not_implemented(format!("mask {}", params.first.mask.text()));
     }
     if params.first.window != 0 {

@@ -44,7 +44,9 @@ pub fn kept(logits: &[f32], sampling: &Sampling) -> Result<Vec<(usize, u64)>, St
         keep_top_p(&mut ids, sampling.top_p, units);
         ids.sort_unstable();
     }
-    Ok(ids.into_iter().map(|id| (id, units(id))).collect())
+    // The best id's probability is all units, and a product with a power of two is exact.
+    let least = f64::from(sampling.min_p) * f64::from(UNITS);
+    Ok(ids.into_iter().map(|id| (id, units(id))).filter(|(_, units)| *units as f64 >= least).collect())
 }
 
 /// Cuts `ids`, the best first, after the one whose probability completes `top_p` of the sum.

@@ -1,9 +1,9 @@
 //! `sample@1`: one token id a row.
 //!
 //! Temperature 0 is greedy: the highest logit, the lowest id among equals. Otherwise `p = softmax(logits / temperature)` over the ids that
-//! are kept: the `top_k` best, and of these the fewest best whose probabilities reach `top_p` (at least one). One draw from a counter
-//! generator ([`philox`]) keyed by the conversation's seed, with the row's position as its counter, picks among them in the order of ids:
-//! the same seed gives the same text, whatever else runs.
+//! are kept: the `top_k` best, of these the fewest best whose probabilities reach `top_p` (at least one), and of these the ones that are
+//! at least `min_p` times as probable as the best. One draw from a counter generator ([`philox`]) keyed by the conversation's seed, with
+//! the row's position as its counter, picks among them in the order of ids: the same seed gives the same text, whatever else runs.
 //!
 //! Probabilities are whole numbers, in units of 2^-31 of the best one's, so that their sums are exact in any order. An id whose
 //! probability is below half a unit is never drawn.

@@ -19,7 +19,7 @@ fn numbers(value: &Value) -> Vec<f64> {
 
 /// The ids that the reference keeps and their probabilities.
 #[test]
-fn temperature_top_k_and_top_p_keep_what_the_reference_keeps() {
+fn temperature_top_k_top_p_and_min_p_keep_what_the_reference_keeps() {
     for entry in entries("filters") {
         let logits: Vec<f32> = numbers(&entry["tensors"]["logits"]["data"]).iter().map(|logit| *logit as f32).collect();
         let expected = numbers(&entry["outputs"]["probs"]["data"]);
@@ -28,6 +28,7 @@ fn temperature_top_k_and_top_p_keep_what_the_reference_keeps() {
             temperature: params["temperature"].as_f64().unwrap() as f32,
             top_k: params["top_k"].as_u64().unwrap() as u32,
             top_p: params["top_p"].as_f64().unwrap() as f32,
+            min_p: params["min_p"].as_f64().unwrap() as f32,
             seed: 0,
         };
         let kept = kept(&logits, &sampling).unwrap();
@@ -92,10 +93,30 @@ fn greedy_takes_the_lowest_of_equals_and_refuses_what_is_no_number() {
     assert!(choose(&[f32::INFINITY, 0.0], &Sampling { temperature: 1.0, ..Sampling::GREEDY }, 0).is_err());
 }
 
+/// Scores whose probabilities are powers of two of the best one's, rounded: the limit itself is kept.
 #[test]
-fn top_k_of_one_and_a_tiny_top_p_are_greedy() {
-    let logits = [0.5f32, 0.9, 0.9, 0.1];
-    for sampling in [Sampling { top_k: 1, ..Sampling::GREEDY }, Sampling { top_p: 1e-6, ..Sampling::GREEDY }] {
+fn min_p_keeps_the_share_itself() {
+    let logits = [0.0f32, -std::f32::consts::LN_2, -2.0 * std::f32::consts::LN_2, f32::NEG_INFINITY];
+    let ids = |min_p| -> Vec<usize> {
+        let sampling = Sampling { temperature: 1.0, min_p, ..Sampling::GREEDY };
+        kept(&logits, &sampling).unwrap().iter().map(|(id, _)| *id).collect()
+    };
+    assert_eq!(ids(0.0), [0, 1, 2, 3]);
+    assert_eq!(ids(0.2), [0, 1, 2]);
+    assert_eq!(ids(0.4), [0, 1]);
+    assert_eq!(ids(0.6), [0]);
+    assert_eq!(ids(1.0), [0]);
+}
+
+#[test]
+fn top_k_of_one_a_tiny_top_p_and_a_min_p_of_one_are_greedy() {
+    let logits = [0.5f32, 0.9, 0.8, 0.1];
+    let narrow = [
+        Sampling { top_k: 1, ..Sampling::GREEDY },
+        Sampling { top_p: 1e-6, ..Sampling::GREEDY },
+        Sampling { min_p: 1.0, ..Sampling::GREEDY },
+    ];
+    for sampling in narrow {
         let sampling = Sampling { temperature: 1.0, ..sampling };
         assert!((0..50).all(|position| choose(&logits, &sampling, position) == Ok(1)));
     }

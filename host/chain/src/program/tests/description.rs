@@ -57,20 +57,39 @@ fn weights_are_matrices_or_vectors() {
 }
 
 #[test]
-fn states_are_rows_that_keep_all() {
+fn states_have_owners_widths_and_bounds() {
+    fn accumulator(parts: &mut Parts, shape: &[u32]) {
+        parts.description.states[1].kind = StateKind::Accumulator { shape: shape.into() };
+    }
     all_refused(&[
         (|p| p.description.states[0].owner = SegmentName::Layer(2), "state 0 `layer.0.kv`: its owner `layer.2` is not a segment"),
         (|p| p.description.states[0].owner = SegmentName::Setup, "state 0 `layer.0.kv`: its owner `setup` is not a segment"),
         (|p| rows(p).0.clear(), "state 0 `layer.0.kv`: its rows have no parts"),
         (|p| rows(p).0[1].width = 0, "state 0 `layer.0.kv`: a part's width is 0"),
         (|p| rows(p).0[1].width = u32::MAX, "state 0 `layer.0.kv`: a part's width is 4294967295"),
-        (|p| *rows(p).1 = 4, "state 0 `layer.0.kv`: rows of stride 4 are not implemented"),
-        (|p| *rows(p).1 = 0, "state 0 `layer.0.kv`: rows of stride 0 are not implemented"),
-        (|p| *rows(p).2 = Keep::Last(3), "state 0 `layer.0.kv`: rows that keep the last n are not implemented"),
+        (|p| *rows(p).1 = 0, "state 0 `layer.0.kv`: its stride is 0, expected 1 to 67108864"),
+        (|p| *rows(p).1 = u32::MAX, "state 0 `layer.0.kv`: its stride is 4294967295"),
+        (|p| *rows(p).2 = Keep::Last(0), "state 0 `layer.0.kv`: the number of positions it keeps is 0, expected 1 to 67108864"),
+        (|p| *rows(p).2 = Keep::Last(u32::MAX), "state 0 `layer.0.kv`: the number of positions it keeps is 4294967295"),
         (
-            |p| p.description.states[1].kind = StateKind::Accumulator { shape: vec![2, 2] },
-            "state 1 `layer.1.kv`: accumulators are not implemented",
+            |p| {
+                p.description.states[0].shared = true;
+                *rows(p).2 = Keep::Last(3);
+            },
+            "state 0 `layer.0.kv`: a shared state keeps all its rows",
         ),
+        (
+            |p| {
+                p.description.states[1].shared = true;
+                accumulator(p, &[2, 2]);
+            },
+            "state 1 `layer.1.kv`: an accumulator cannot be shared",
+        ),
+        (|p| accumulator(p, &[]), "state 1 `layer.1.kv`: 0 dimensions, expected 1 to 4"),
+        (|p| accumulator(p, &[1; 5]), "state 1 `layer.1.kv`: 5 dimensions, expected 1 to 4"),
+        (|p| accumulator(p, &[2, 0]), "state 1 `layer.1.kv`: a dimension is 0"),
+        (|p| accumulator(p, &[2, u32::MAX]), "state 1 `layer.1.kv`: a dimension is 4294967295"),
+        (|p| accumulator(p, &[WIDTH_MAX; 4]), "state 1 `layer.1.kv`: 18446744073709551615 numbers, expected at most 67108864"),
     ]);
 }
 

@@ -83,7 +83,6 @@ fn attend_refuses_what_is_not_built() {
         (|p| attend(p, |a| a.first.mask = AttendMask::Window), "layer.0: op 7 attend@1: mask window not implemented"),
         (|p| attend(p, |a| a.first.mask = AttendMask::Distance), "layer.0: op 7 attend@1: mask distance not implemented"),
         (|p| attend(p, |a| a.first.mask = AttendMask::All), "layer.0: op 7 attend@1: mask all not implemented"),
-        (|p| attend(p, |a| a.first.mask = AttendMask::Complete), "layer.0: op 7 attend@1: mask complete not implemented"),
         (|p| attend(p, |a| a.sink = true), "layer.0: op 7 attend@1: sinks not implemented"),
     ]);
 }

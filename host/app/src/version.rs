@@ -1,0 +1,24 @@
+//! What `coli --version` says.
+
+use std::sync::LazyLock;
+
+use coli_config::Baked;
+use coli_plugin_api::{abi, codec};
+
+/// What this build can do beyond the least.
+const FEATURES: &[&str] = &["cpu"];
+
+/// Version, commit, features, and the numbers that decide which plugins and recordings it takes.
+pub(crate) fn long() -> &'static str {
+    static TEXT: LazyLock<String> = LazyLock::new(|| {
+        let commit = Some(Baked::of_this_build().commit).filter(|commit| !commit.is_empty()).unwrap_or("unknown");
+        format!(
+            "{}\ncommit {commit}\nfeatures {}\nplugin ABI {}\nrecording format {}",
+            env!("CARGO_PKG_VERSION"),
+            FEATURES.join(" "),
+            abi::ABI_VERSION,
+            codec::FORMAT
+        )
+    });
+    &TEXT
+}

@@ -1,0 +1,58 @@
+//! Libraries that were built with another plugin-api. `abi_*/change.toml` says how each differs from ours.
+//!
+//! While our own minor version is 0 nothing older can be built, as there is no optional field to take away. So the older plugin is today's,
+//! and the host is the one that is newer: its loader, built with the plugin-api of `abi_newer_minor`.
+#![allow(clippy::unwrap_used)]
+
+use coli_test_cli::{Run, says};
+use coli_test_plugins::folder::{Folder, Stated};
+use coli_test_plugins::libraries::{self, file};
+use coli_test_plugins::model::Model;
+use serde_json::Value;
+
+#[test]
+fn another_layout_is_refused_with_what_differs() {
+    let cases: &[(&str, &[&str])] =
+        &[("abi_extra_field", &["additional"]), ("abi_renamed_field", &["unwinds"]), ("abi_method_in_the_middle", &["additional"])];
+    for (name, parts) in cases {
+        let folder = Folder::hostile(&libraries::variation(name));
+        let reason = [&["was built with another layout of the plugin ABI"], *parts].concat();
+        let finished = folder.coli(&["plugins"]).finish().succeeded();
+        let line = finished.stdout.lines().find(|line| line.starts_with("hostile ")).unwrap_or_else(|| panic!("{finished:#?}"));
+        println!("{name}: {line}");
+        says(line, &[&[" refused "], &reason[..]].concat());
+        says(&folder.eval(&Model::sound()).finish().failed(3), &[&["plugin hostile: "], &reason[..]].concat());
+    }
+}
+
+#[test]
+fn a_newer_minor_version_loads_and_runs() {
+    let folder = Folder::new();
+    folder.put(&Stated { abi: "0.1", ..Stated::HOSTILE }, &libraries::variation("abi_newer_minor"));
+    let finished = folder.coli(&["plugins"]).finish().succeeded();
+    let line = finished.stdout.lines().find(|line| line.starts_with("hostile "));
+    says(line.unwrap_or_default(), &[" accepted "]);
+    Model::sound().evaluate(&folder);
+}
+
+#[test]
+fn an_older_minor_version_loads() {
+    let loader = libraries::loader("abi_newer_minor");
+    let cases = [("0.0", libraries::hostile()), ("0.1", libraries::variation("abi_newer_minor"))];
+    for (abi, library) in cases {
+        let folder = Folder::new();
+        let copy = folder.put(&Stated { abi, ..Stated::HOSTILE }, &library);
+        let manifest = copy.with_file_name("hostile.plugin.toml");
+        let answer = Run::of(&loader, [manifest, copy]).finish().json();
+        assert_eq!(answer["refused"], Value::Null, "{abi}: {answer}");
+    }
+    let folder = Folder::hostile(&libraries::variation("abi_renamed_field"));
+    let paths = ["hostile.plugin.toml".to_string(), file("hostile")].map(|name| folder.path().join("hostile").join(name));
+    says(Run::of(&loader, paths).finish().json()["refused"].as_str().unwrap(), &["another layout", "unwinds"]);
+}
+
+#[test]
+fn a_minor_version_must_be_the_one_of_the_manifest() {
+    let folder = Folder::hostile(&libraries::variation("abi_newer_minor"));
+    says(&folder.eval(&Model::sound()).finish().failed(3), &["states ABI minor version 1, and its manifest states 0"]);
+}
