@@ -1,12 +1,16 @@
 //! A plugin that loads and then breaks a rule: the run that needs it is refused in one line, and nothing else happens.
 #![allow(clippy::unwrap_used)]
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use coli_plugin_api::describe::{Container, DescribeRequest};
+use coli_plugins::{Host, ModelKind, PluginModel, Plugins};
 use coli_test_cli::{Finished, says};
 use coli_test_plugins::folder::{Folder, Stated};
 use coli_test_plugins::libraries;
 use coli_test_plugins::model::Model;
+use serde_json::json;
 
 /// It was refused with nothing but one line, which is short, without control characters and not what a panic prints; gives the line.
 #[track_caller]
@@ -49,7 +53,6 @@ fn every_broken_rule_is_named() {
     ];
     for (behave, parts) in cases {
         let line = refused(folder.eval(&Model::with("behave", *behave)).finish());
-        println!("{behave}: {line}");
         says(&line, &[&["plugin hostile: "], *parts].concat());
     }
 }
@@ -77,9 +80,23 @@ fn damaged_replies_are_named() {
     ];
     for (damage, parts) in cases {
         let line = refused(folder.eval(&Model::with("damage", *damage)).finish());
-        println!("{damage}: {line}");
         says(&line, &[&["plugin hostile: "], *parts].concat());
     }
+}
+
+/// No op that is implemented reads such an input, so no run gets that far.
+#[test]
+fn a_panic_in_ids_is_named() {
+    let plugins = Folder::hostile(&libraries::hostile());
+    let folder = coli_plugins::Folder { path: plugins.path().into(), origin: "the test".into() };
+    let ops: Vec<String> = coli_shaders::ops::all().into_iter().map(|op| op.id).collect();
+    let ops: Vec<&str> = ops.iter().map(String::as_str).collect();
+    let found = Plugins::discover(None, &[folder], Host { ops: &ops, home: Path::new("") }).unwrap();
+    let library = found.load(found.select(ModelKind::ModelType("hostile")).unwrap().plugin).unwrap();
+    let model = PluginModel::new(&library).unwrap();
+    let config = json!({ "model_type": "hostile", "vocab": 8, "width": 4, "layers": 2, "behave": "panic_ids" });
+    model.describe(&DescribeRequest { container: Container::Hf, config, tensors: vec![], tokenizer: None }).unwrap();
+    says(&model.ids("window", &[7]).unwrap_err().text, &["plugin hostile: the plugin panicked in `ids` at ", "boom"]);
 }
 
 #[test]
