@@ -118,6 +118,11 @@ impl CaseBuilder {
         self.port(key, width, Data::F32(numbers.into()))
     }
 
+    /// An input of ids, by hand.
+    pub fn given_ids(&mut self, key: &str, width: usize, ids: &[i32]) -> Operand {
+        self.port(key, width, Data::I32(ids.into()))
+    }
+
     fn port(&mut self, key: &str, width: usize, data: Data) -> Operand {
         let (ty, len) = match &data {
             Data::F32(numbers) => (Ty::F32, numbers.len()),
@@ -138,6 +143,18 @@ impl CaseBuilder {
         let at = |(row, (conv, pos)): (usize, &(u32, u32))| RowAt { conv: *conv, pos: *pos, step_row: row as u32 };
         self.case.rows = rows.iter().enumerate().map(at).collect();
         self.case.tokens = vec![0; rows.len()];
+    }
+
+    /// Rows of the step from a tensor `[T, 2]`: conversation and position.
+    pub fn rows_of(&mut self, key: &str) {
+        let numbers = self.tensor("tensors", key).data;
+        let rows: Vec<(u32, u32)> = numbers.as_chunks::<2>().0.iter().map(|[conv, pos]| (*conv as u32, *pos as u32)).collect();
+        self.rows(&rows);
+    }
+
+    /// Whether the case has this tensor.
+    pub fn has(&self, key: &str) -> bool {
+        self.entry["tensors"].get(key).is_some()
     }
 
     /// Rows at the positions of a tensor, each in a conversation of its own.
@@ -220,7 +237,21 @@ impl CaseBuilder {
     /// The same with a row for every `stride` positions.
     pub fn strided_state(&mut self, widths: &[u32], stride: u32) -> StateId {
         let parts = widths.iter().map(|width| RowPart { width: *width, may_round: true }).collect();
-        let kind = StateKind::Rows { parts, stride, keep: Keep::All };
+        self.state(StateKind::Rows { parts, stride, keep: Keep::All })
+    }
+
+    /// A state of any stride that keeps what it is told to, with parts of these widths.
+    pub fn kept_state(&mut self, widths: &[u32], stride: u32, keep: Keep) -> StateId {
+        let parts = widths.iter().map(|width| RowPart { width: *width, may_round: true }).collect();
+        self.state(StateKind::Rows { parts, stride, keep })
+    }
+
+    /// An accumulator of these dimensions.
+    pub fn accumulator_state(&mut self, shape: &[u32]) -> StateId {
+        self.state(StateKind::Accumulator { shape: shape.into() })
+    }
+
+    fn state(&mut self, kind: StateKind) -> StateId {
         self.case.description.state(State { role: "kv".into(), owner: SegmentName::Layer(0), shared: false, kind })
     }
 

@@ -105,6 +105,21 @@ impl<'a> OpFacts<'a> {
         }
     }
 
+    /// State `index` must be rows of these parts, one for each position, to which the op appends the step's rows; besides them it reads
+    /// those of the last `back` positions, which the state must keep.
+    pub fn window_state(&self, index: usize, widths: &[u32], back: u64) -> Result<(), String> {
+        let (parts, stride, keep) = self.rows_state(index, Access::Append)?;
+        let have: Vec<u32> = parts.iter().map(|part| part.width).collect();
+        if have != widths {
+            return Err(format!("state {index}: parts of {have:?}, expected {widths:?}"));
+        }
+        expect(&format!("state {index}: stride"), u64::from(stride), 1)?;
+        match keep {
+            Keep::Last(n) if u64::from(n) < back => Err(format!("state {index}: keeps the last {n}, expected at least {back}")),
+            Keep::Last(_) | Keep::All => Ok(()),
+        }
+    }
+
     /// State `index` must be an accumulator that the op advances: its dimensions.
     pub fn accumulator_state(&self, index: usize) -> Result<&'a [u32], String> {
         let (kind, used) = *self.states.get(index).ok_or_else(|| format!("state {index} is missing"))?;

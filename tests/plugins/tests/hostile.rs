@@ -88,7 +88,7 @@ fn damaged_replies_are_named() {
 #[test]
 fn a_panic_in_ids_is_named() {
     let plugins = Folder::hostile(&libraries::hostile());
-    let folder = coli_plugins::Folder { path: plugins.path().into(), origin: "the test".into() };
+    let folder = coli_plugins::Folder { path: plugins.path().into(), origin: "the test".into(), named: true };
     let ops: Vec<String> = coli_shaders::ops::all().into_iter().map(|op| op.id).collect();
     let ops: Vec<&str> = ops.iter().map(String::as_str).collect();
     let found = Plugins::discover(None, &[folder], Host { ops: &ops, home: Path::new("") }).unwrap();
@@ -103,6 +103,16 @@ fn a_panic_in_ids_is_named() {
 fn a_log_line_stays_one_line() {
     let said = Model::with("behave", "log").evaluate(&Folder::hostile(&libraries::hostile()));
     assert_eq!(said.lines().filter(|line| *line == "plugin: warning: first second").count(), 1, "{said}");
+}
+
+/// The rule is broken in the last of the layers: that its words are not heard shows that the plugin was not asked for them.
+#[test]
+fn more_segments_than_a_model_may_have_are_refused_before_they_are_recorded() {
+    let model = Model::with("behave", "error_record");
+    coli_test_cli::edit(&model.path().join("config.json"), |config| config["layers"] = 5000.into());
+    let folder = Folder::hostile(&libraries::hostile());
+    let error = refused(folder.eval(&model).finish());
+    says(&error, &["plugin hostile: ", "5002 segments, expected 1 to 4096"]);
 }
 
 #[test]

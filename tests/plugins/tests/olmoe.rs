@@ -46,7 +46,7 @@ impl Copy {
     fn discover(&self) -> Plugins {
         let ops: Vec<String> = coli_shaders::ops::all().into_iter().map(|op| op.id).collect();
         let ops: Vec<&str> = ops.iter().map(String::as_str).collect();
-        let folder = Folder { path: self.0.path().into(), origin: "the test".into() };
+        let folder = Folder { path: self.0.path().into(), origin: "the test".into(), named: true };
         // No library lies in the place of the program, so only the copy beside the manifest can be found.
         Plugins::discover(None, &[folder], Host { ops: &ops, home: Path::new("") }).unwrap()
     }

@@ -127,7 +127,7 @@ fn pieces_of_any_size_give_the_bits_of_one_block() {
     let environment = Environment::from_values(values.map(|(key, value)| (key.into(), value.into())), Baked::default()).unwrap();
     let plugins = engine::discover_plugins(None, &environment).unwrap();
     let prepared = engine::prepare(&golden(), &plugins, &OpenRequest::default()).unwrap();
-    let mut engine = prepared.load(&mut |_, _| {}).unwrap();
+    let mut engine = prepared.load(&mut |_, _| Ok(())).unwrap();
     let mut run = |piece: usize| {
         let conv = engine.open_conversation();
         let logits = logits(&mut engine, conv, &ids(), piece);

@@ -99,6 +99,16 @@ fn a_library_that_never_finishes_loading_is_refused() {
     says(&listed(plugins(&folder, cache.path(), &[]), "loops"), &["not tried again"]);
 }
 
+/// A library that opens and crashes in its first call: the child makes that call too.
+#[test]
+fn a_library_that_crashes_when_it_is_asked_is_refused_before_a_model_is() {
+    let folder = Folder::new();
+    folder.put(&Stated { model_type: "ends", ..Stated::HOSTILE }, &libraries::hostile());
+    says(&folder.coli(&["plugins"]).finish().succeeded().stdout, &["hostile ", " refused ", "(signal 6)"]);
+    let model = Model::with("model_type", "ends");
+    says(&folder.eval(&model).finish().failed(3), &["plugin hostile: ", "(signal 6)"]);
+}
+
 #[test]
 fn the_childs_command_is_not_shown_and_answers_in_one_line() {
     assert!(!Run::coli(["--help"]).finish().stdout.contains("__check-plugin"));

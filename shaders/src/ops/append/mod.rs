@@ -7,6 +7,8 @@
 
 mod cases;
 mod cpu;
+#[cfg(test)]
+mod tests;
 
 use coli_plugin_api::params::Params as _;
 use coli_plugin_api::program::{Access, Domain, StateId, Ty};
@@ -61,6 +63,9 @@ impl Op for Append {
             return facts::not_implemented(format!("rounding {}", params.rounding.text()));
         }
         let (parts, stride, _) = facts.rows_state(0, Access::Append)?;
+        if stride == 0 {
+            return Err("state 0: stride 0, expected at least 1".into());
+        }
         facts::expect("inputs", facts.ins.len() as u64, parts.len() as u64)?;
         for (index, part) in parts.iter().enumerate() {
             let input = facts.input(index, Ty::F32)?;

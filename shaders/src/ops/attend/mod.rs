@@ -1,22 +1,30 @@
 //! `attend@1`: each head of a row looks at rows of the same conversation.
 //!
-//! `s_j = scale * (q_h . k_j)` over the rows j that the mask lets through, `p = softmax(s)`, `y_h = sum over j of p_j v_j`. Query head h
-//! reads K/V head `h / (heads / kv_heads)`. A source is a state's rows, a list into them, or values; one softmax spans up to two sources.
-//! The row itself and earlier rows of the step are already stored when it runs. A row that sees nothing gives 0.
+//! `s_j = scale * (q_h . k_j)` over the rows j that are seen, `p = softmax(s)`, `y_h = sum over j of p_j v_j`. Query head h reads K/V
+//! head `h / (heads / kv_heads)`: columns `k_col0 + k_width * head` and `v_col0 + v_width * head` of a row, which may overlap, so that
+//! V may be K or a part of it. A source is a state's rows that a mask lets through, a list of indices of its rows (-1 is none), or
+//! values; one softmax spans up to two sources. A sink is a score of each head that takes part in the softmax and has no V: `p_j =
+//! exp(s_j) / (exp(sink_h) + sum over i of exp(s_i))`. The row itself and earlier rows of the step are already stored when it runs; a
+//! row of a state is seen from the last position of its group on. A row that sees nothing gives 0.
 //!
-//! Operands: q `[T, heads * k_width]`, then those of the sources. States: one rows state for each source of rows, read.
-//! Outputs: y `[T, heads * v_width]`.
+//! A row that is seen and not stored, and a list with a row whose group is not complete, are errors of the run.
+//!
+//! Operands: q `[T, heads * k_width]`, then of each source that is a list: indices `[T, n]` i32. States: one of rows for each source, read.
+//! Weights: sinks `[heads]` if any. Outputs: y `[T, heads * v_width]`.
 
 mod cases;
 mod cpu;
+mod prepare;
+#[cfg(test)]
+mod tests;
 
-use coli_plugin_api::describe::Keep;
+use coli_plugin_api::describe::WeightRef;
 use coli_plugin_api::params::Params as _;
 use coli_plugin_api::program::{Access, StateId, Ty, ValueDef};
 use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
 use coli_plugin_api::{choice, params};
 
-use crate::contract::{Case, CpuCall, Op, OpFacts, facts};
+use crate::contract::{Case, CpuCall, Op, OpFacts};
 
 choice! {
     /// Where K and V come from.
@@ -41,7 +49,7 @@ choice! {
         Window = 1, "window";
         /// Positions at most `window` away, on both sides.
         Distance = 2, "distance";
-        /// All.
+        /// All that a list names.
         All = 3, "all";
         /// Groups that are complete at the row's position.
         Complete = 4, "complete";
@@ -89,33 +97,95 @@ params! {
 impl AttendSource {
     /// No source.
     pub const NONE: Self = Self { kind: AttendKind::None, mask: AttendMask::All, window: 0, k_col0: 0, v_col0: 0 };
+
+    /// Rows of a state of stride 1 up to the row's own position.
+    pub fn rows_causal() -> Self {
+        Self { kind: AttendKind::Rows, mask: AttendMask::Causal, ..Self::NONE }
+    }
+
+    /// Rows of a state of stride 1 at the last `window` positions, the row's own included.
+    pub fn rows_window(window: u32) -> Self {
+        Self { kind: AttendKind::Rows, mask: AttendMask::Window, window, ..Self::NONE }
+    }
+
+    /// Rows of a state of any stride whose groups are complete at the row's position.
+    pub fn rows_complete() -> Self {
+        Self { kind: AttendKind::Rows, mask: AttendMask::Complete, ..Self::NONE }
+    }
+
+    /// Rows of a state of any stride, by a list of their indices.
+    pub fn list() -> Self {
+        Self { kind: AttendKind::List, mask: AttendMask::All, ..Self::NONE }
+    }
+
+    /// The first columns of K and V in a row of the source; both are 0 otherwise.
+    pub fn columns(self, k_col0: u32, v_col0: u32) -> Self {
+        Self { k_col0, v_col0, ..self }
+    }
 }
 
 impl AttendParams {
+    /// Attention over one source.
+    pub fn over(first: AttendSource, heads: u32, kv_heads: u32, k_width: u32, v_width: u32, scale: f32) -> Self {
+        Self { heads, kv_heads, k_width, v_width, scale, first, second: AttendSource::NONE, sink: false }
+    }
+
+    /// The same with a second source in the same softmax.
+    pub fn and(self, second: AttendSource) -> Self {
+        Self { second, ..self }
+    }
+
     /// Causal attention over a state whose row is K of all heads, then V of all heads.
     pub fn causal(heads: u32, kv_heads: u32, k_width: u32, v_width: u32, scale: f32) -> Self {
-        let v_col0 = kv_heads.saturating_mul(k_width);
-        let first = AttendSource { kind: AttendKind::Rows, mask: AttendMask::Causal, v_col0, ..AttendSource::NONE };
-        Self { heads, kv_heads, k_width, v_width, scale, first, second: AttendSource::NONE, sink: false }
+        let first = AttendSource::rows_causal().columns(0, kv_heads.saturating_mul(k_width));
+        Self::over(first, heads, kv_heads, k_width, v_width, scale)
     }
 
     /// The same over a state of any stride: a row sees the groups that are complete at its position.
     pub fn complete(heads: u32, kv_heads: u32, k_width: u32, v_width: u32, scale: f32) -> Self {
-        let mut params = Self::causal(heads, kv_heads, k_width, v_width, scale);
-        params.first.mask = AttendMask::Complete;
-        params
+        let first = AttendSource::rows_complete().columns(0, kv_heads.saturating_mul(k_width));
+        Self::over(first, heads, kv_heads, k_width, v_width, scale)
+    }
+}
+
+/// Where a source's rows are.
+#[derive(Debug, Clone, Copy)]
+pub struct AttendInput {
+    /// The state.
+    pub state: StateId,
+    /// Indices of its rows, for a source that is a list.
+    pub list: Option<Operand>,
+}
+
+impl AttendInput {
+    /// Rows that the source's mask lets through.
+    pub fn rows(state: StateId) -> Self {
+        Self { state, list: None }
+    }
+
+    /// Rows by a list of their indices.
+    pub fn list(state: StateId, list: Operand) -> Self {
+        Self { state, list: Some(list) }
     }
 }
 
 /// Records attention over one rows state.
 pub fn record(r: &mut Recorder, q: Operand, state: StateId, params: AttendParams) -> Operand {
+    record_sources(r, q, &[AttendInput::rows(state)], None, params)
+}
+
+/// Records attention over the sources of `params`, an input for each in order; `params.sink` follows from `sink`.
+pub fn record_sources(r: &mut Recorder, q: Operand, inputs: &[AttendInput], sink: Option<WeightRef>, params: AttendParams) -> Operand {
     let width = params.heads.saturating_mul(params.v_width);
+    let ins: Vec<Operand> = std::iter::once(q).chain(inputs.iter().filter_map(|input| input.list)).collect();
+    let states: Vec<_> = inputs.iter().map(|input| (input.state, Access::Read)).collect();
     let [y] = r.op(OpCall {
         name: "attend@1",
-        ins: &[q],
+        ins: &ins,
         outs: &[ValueDef { domain: q.domain, ty: Ty::F32, width }],
-        states: &[(state, Access::Read)],
-        params: params.encode(),
+        weights: sink.as_slice(),
+        states: &states,
+        params: AttendParams { sink: sink.is_some(), ..params }.encode(),
         ..OpCall::default()
     });
     y
@@ -124,8 +194,18 @@ pub fn record(r: &mut Recorder, q: Operand, state: StateId, params: AttendParams
 /// The prepared op.
 pub struct Attend {
     params: AttendParams,
-    /// Positions of a row of the state.
+    /// Its sources, one or two.
+    sources: Vec<Source>,
+}
+
+/// What a run needs to know of a source, beyond its columns.
+struct Source {
+    mask: AttendMask,
+    window: u32,
+    /// Positions of a row of its state.
     stride: u32,
+    /// The input that lists its rows.
+    list: Option<usize>,
 }
 
 impl Op for Attend {
@@ -134,61 +214,14 @@ impl Op for Attend {
     type Params = AttendParams;
 
     fn prepare(params: AttendParams, facts: &OpFacts<'_>) -> Result<Self, String> {
-        refuse_unbuilt(&params)?;
-        facts.counts(1..=1, 1, 0..=0, 1, 0)?;
-        facts.one_domain()?;
-        let (heads, kv_heads) = (u64::from(params.heads), u64::from(params.kv_heads));
-        if !heads.is_multiple_of(kv_heads) {
-            return Err(format!("parameter `kv_heads`: {kv_heads} does not divide {heads} heads"));
-        }
-        let (k_width, v_width) = (u64::from(params.k_width), u64::from(params.v_width));
-        facts::expect("input 0: width", u64::from(facts.input(0, Ty::F32)?.width), heads * k_width)?;
-        facts.output(0, Ty::F32, heads * v_width)?;
-        let (parts, stride, keep) = facts.rows_state(0, Access::Read)?;
-        let mask = params.first.mask;
-        if mask == AttendMask::Causal && stride != 1 {
-            return Err(format!("state 0: stride {stride} with mask {}, expected 1", mask.text()));
-        }
-        if let Keep::Last(n) = keep {
-            return Err(format!("state 0: keeps the last {n} with mask {}, which sees all", mask.text()));
-        }
-        let row: u64 = parts.iter().map(|part| u64::from(part.width)).sum();
-        for (what, col0, width) in [("K", params.first.k_col0, k_width), ("V", params.first.v_col0, v_width)] {
-            let end = u64::from(col0) + kv_heads * width;
-            if end > row {
-                return Err(format!("{what}: columns {col0}..{end} of a state row of {row}"));
-            }
-        }
-        Ok(Self { params, stride })
+        Ok(Self { params, sources: prepare::sources(&params, facts)? })
     }
 
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
-        cpu::run(&self.params, self.stride, call)
+        cpu::run(self, call)
     }
 
     fn cases() -> Vec<Case> {
         cases::all()
     }
-}
-
-fn refuse_unbuilt(params: &AttendParams) -> Result<(), String> {
-    if params.first.kind != AttendKind::Rows {
-        return facts::not_implemented(format!("source {}", params.first.kind.text()));
-    }
-    if params.second.kind != AttendKind::None {
-        return facts::not_implemented("a second source");
-    }
-    if params.second != AttendSource::NONE {
-        return Err("parameter `second`: numbers for a source of kind none".into());
-    }
-    if !matches!(params.first.mask, AttendMask::Causal | AttendMask::Complete) {
-        return facts::not_implemented(format!("mask {}", params.first.mask.text()));
-    }
-    if params.first.window != 0 {
-        return Err(format!("parameter `window`: {} with mask {}", params.first.window, params.first.mask.text()));
-    }
-    if params.sink {
-        return facts::not_implemented("sinks");
-    }
-    Ok(())
 }

@@ -1,11 +1,17 @@
 //! `ew@1`: values combined number by number.
 //!
-//! add: `y = a + s * b`.
+//! add: `a + s * b`, mul: `a * b`, mul sigmoid: `a * sigmoid(b)`, mul silu: `a * silu(b)`, modulate: `a * (1 + b) + c`,
+//! distance: `|a - b|`.
 //!
-//! Operands: a, b `[T, w]`. Outputs: y `[T, w]`.
+//! b and c may be narrower than a: with G groups of `w / G` columns they have one number for each group (repeat group), or the columns of
+//! one group (repeat column).
+//!
+//! Operands: a `[T, w]`, b, and c for modulate, `[T, w]`, `[T, G]` or `[T, w / G]`. Outputs: y `[T, w]`.
 
 mod cases;
 mod cpu;
+#[cfg(test)]
+mod tests;
 
 use coli_plugin_api::params::Params as _;
 use coli_plugin_api::program::{Ty, ValueDef};
@@ -49,12 +55,29 @@ params! {
     pub struct EwParams {
         /// How the values are combined.
         kind: EwKind,
-        /// The factor `s`.
+        /// The factor `s` of add; else 1.
         scale: f32,
         /// How the later values are repeated.
         repeat: EwRepeat,
         /// Groups of a row.
         groups: u32 = 1..=1_048_576,
+    }
+}
+
+impl EwParams {
+    /// Values of one width.
+    pub fn of(kind: EwKind) -> Self {
+        Self { kind, scale: 1.0, repeat: EwRepeat::None, groups: 1 }
+    }
+
+    /// The later values have one number for each of so many groups of columns.
+    pub fn group(self, groups: u32) -> Self {
+        Self { repeat: EwRepeat::Group, groups, ..self }
+    }
+
+    /// The later values have the columns of one of so many groups.
+    pub fn column(self, groups: u32) -> Self {
+        Self { repeat: EwRepeat::Column, groups, ..self }
     }
 }
 
@@ -65,9 +88,29 @@ pub fn add(r: &mut Recorder, a: Operand, b: Operand) -> Operand {
 
 /// Records `y = a + scale * b`.
 pub fn add_scaled(r: &mut Recorder, a: Operand, b: Operand, scale: f32) -> Operand {
-    let params = EwParams { kind: EwKind::Add, scale, repeat: EwRepeat::None, groups: 1 };
-    let outs = [ValueDef { domain: a.domain, ty: Ty::F32, width: a.width() }];
-    let [y] = r.op(OpCall { name: "ew@1", ins: &[a, b], outs: &outs, params: params.encode(), ..OpCall::default() });
+    with(r, &[a, b], EwParams { scale, ..EwParams::of(EwKind::Add) })
+}
+
+/// Records `y = a * b`.
+pub fn mul(r: &mut Recorder, a: Operand, b: Operand) -> Operand {
+    with(r, &[a, b], EwParams::of(EwKind::Mul))
+}
+
+/// Records `y = a * sigmoid(b)`.
+pub fn mul_sigmoid(r: &mut Recorder, a: Operand, b: Operand) -> Operand {
+    with(r, &[a, b], EwParams::of(EwKind::MulSigmoid))
+}
+
+/// Records `y = a * silu(b)`.
+pub fn mul_silu(r: &mut Recorder, a: Operand, b: Operand) -> Operand {
+    with(r, &[a, b], EwParams::of(EwKind::MulSilu))
+}
+
+/// Records any combination of two values, or three for modulate; y has the rows and width of the first one.
+pub fn with(r: &mut Recorder, values: &[Operand], params: EwParams) -> Operand {
+    let (domain, width) = values.first().map_or_else(|| (r.tokens(), 0), |first| (first.domain, first.width()));
+    let outs = [ValueDef { domain, ty: Ty::F32, width }];
+    let [y] = r.op(OpCall { name: "ew@1", ins: values, outs: &outs, params: params.encode(), ..OpCall::default() });
     y
 }
 
@@ -82,20 +125,29 @@ impl Op for Ew {
     type Params = EwParams;
 
     fn prepare(params: EwParams, facts: &OpFacts<'_>) -> Result<Self, String> {
-        if params.kind != EwKind::Add {
-            return facts::not_implemented(format!("kind {}", params.kind.text()));
+        let EwParams { kind, scale, repeat, groups } = params;
+        if kind != EwKind::Add && scale != 1.0 {
+            return Err(format!("parameter `scale`: {scale} with kind {}, expected 1", kind.text()));
         }
-        if params.repeat != EwRepeat::None {
-            return facts::not_implemented(format!("repeat {}", params.repeat.text()));
+        if repeat == EwRepeat::None && groups != 1 {
+            return Err(format!("parameter `groups`: {groups} with repeat {}", repeat.text()));
         }
-        if params.groups != 1 {
-            return Err(format!("parameter `groups`: {} with repeat {}", params.groups, params.repeat.text()));
-        }
-        facts.counts(2..=2, 1, 0..=0, 0, 0)?;
+        let values = if kind == EwKind::Modulate { 3 } else { 2 };
+        facts.counts(values..=values, 1, 0..=0, 0, 0)?;
         facts.one_domain()?;
-        let width = u64::from(facts.input(0, Ty::F32)?.width);
-        facts::expect("input 1: width", u64::from(facts.input(1, Ty::F32)?.width), width)?;
-        facts.output(0, Ty::F32, width)?;
+        let width = facts.input(0, Ty::F32)?.width;
+        if !width.is_multiple_of(groups) {
+            return Err(format!("parameter `groups`: {groups} does not divide a width of {width}"));
+        }
+        let want = match repeat {
+            EwRepeat::None => width,
+            EwRepeat::Group => groups,
+            EwRepeat::Column => width / groups,
+        };
+        for index in 1..values {
+            facts::expect(&format!("input {index}: width"), u64::from(facts.input(index, Ty::F32)?.width), u64::from(want))?;
+        }
+        facts.output(0, Ty::F32, u64::from(width))?;
         Ok(Self { params })
     }
 

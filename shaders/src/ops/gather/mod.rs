@@ -1,11 +1,14 @@
 //! `gather@1`: rows of a table by ids.
 //!
-//! `y[t] = join over j of table[ids[t][j]]`; an id of -1 gives zeros.
+//! `y[t] = join over j of table[ids[t][j]]`, side by side, as a sum or as a mean. An id of -1 gives zeros, and is not counted by a mean;
+//! a mean of nothing is zeros.
 //!
 //! Operands: ids `[T, k]` i32. Weights: table `[n, w]`. Outputs: y `[T, k * w]` when joined as columns, `[T, w]` as a sum or mean.
 
 mod cases;
 mod cpu;
+#[cfg(test)]
+mod tests;
 
 use coli_plugin_api::describe::WeightRef;
 use coli_plugin_api::params::Params as _;
@@ -13,7 +16,7 @@ use coli_plugin_api::program::{Ty, ValueDef};
 use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
 use coli_plugin_api::{choice, params};
 
-use crate::contract::{Case, CpuCall, Op, OpFacts, facts};
+use crate::contract::{Case, CpuCall, Op, OpFacts};
 
 choice! {
     /// What becomes of several rows.
@@ -37,20 +40,31 @@ params! {
 
 /// Records `y = table[ids]`, columns side by side.
 pub fn record(r: &mut Recorder, ids: Operand, table: WeightRef) -> Operand {
-    let width = table.cols.saturating_mul(ids.width());
-    let [y] = r.op(OpCall {
-        name: "gather@1",
-        ins: &[ids],
-        outs: &[ValueDef { domain: ids.domain, ty: Ty::F32, width }],
-        weights: &[table],
-        params: GatherParams { join: Join::Concat }.encode(),
-        ..OpCall::default()
-    });
+    with(r, ids, table, Join::Concat)
+}
+
+/// Records the sum of the rows of a table.
+pub fn record_sum(r: &mut Recorder, ids: Operand, table: WeightRef) -> Operand {
+    with(r, ids, table, Join::Sum)
+}
+
+/// Records the mean of the rows of a table that there are.
+pub fn record_mean(r: &mut Recorder, ids: Operand, table: WeightRef) -> Operand {
+    with(r, ids, table, Join::Mean)
+}
+
+fn with(r: &mut Recorder, ids: Operand, table: WeightRef, join: Join) -> Operand {
+    let width = if join == Join::Concat { table.cols.saturating_mul(ids.width()) } else { table.cols };
+    let outs = [ValueDef { domain: ids.domain, ty: Ty::F32, width }];
+    let params = GatherParams { join }.encode();
+    let [y] = r.op(OpCall { name: "gather@1", ins: &[ids], outs: &outs, weights: &[table], params, ..OpCall::default() });
     y
 }
 
 /// The prepared op.
-pub struct Gather;
+pub struct Gather {
+    join: Join,
+}
 
 impl Op for Gather {
     const NAME: &'static str = "gather";
@@ -60,17 +74,14 @@ impl Op for Gather {
     fn prepare(params: GatherParams, facts: &OpFacts<'_>) -> Result<Self, String> {
         facts.counts(1..=1, 1, 1..=1, 0, 0)?;
         facts.one_domain()?;
-        if params.join != Join::Concat {
-            return facts::not_implemented(format!("join {}", params.join.text()));
-        }
         let ids = facts.input(0, Ty::I32)?;
-        let table = facts.weights[0];
-        facts.output(0, Ty::F32, u64::from(ids.width) * u64::from(table.cols))?;
-        Ok(Self)
+        let parts = if params.join == Join::Concat { u64::from(ids.width) } else { 1 };
+        facts.output(0, Ty::F32, parts * u64::from(facts.weights[0].cols))?;
+        Ok(Self { join: params.join })
     }
 
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
-        cpu::run(call)
+        cpu::run(self.join, call)
     }
 
     fn cases() -> Vec<Case> {

@@ -1,6 +1,7 @@
 //! CPU twin. No sums.
 
 use super::{GluKind, GluParams};
+use crate::ops::act::functions::{gelu, silu};
 
 /// `gate = glu(gate, up)`, number by number.
 pub(crate) fn apply(params: GluParams, gate: &mut [f32], up: &[f32]) {
@@ -8,11 +9,8 @@ pub(crate) fn apply(params: GluParams, gate: &mut [f32], up: &[f32]) {
     let pairs = gate.iter_mut().zip(up);
     match params.kind {
         GluKind::SiluClamp => pairs.for_each(|(gate, up)| *gate = silu(gate.min(limit)) * up.clamp(-limit, limit)),
-        // The other kinds were refused when the op was prepared.
+        GluKind::Gelu => pairs.for_each(|(gate, up)| *gate = gelu(*gate) * up),
+        // The other kind was refused when the op was prepared.
         _ => pairs.for_each(|(gate, up)| *gate = silu(*gate) * up),
     }
-}
-
-fn silu(x: f32) -> f32 {
-    x / (1.0 + (-x).exp())
 }

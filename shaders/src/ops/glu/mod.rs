@@ -1,11 +1,14 @@
 //! `glu@1`: a gate times a value, as in the middle of a gated MLP.
 //!
 //! silu: `y = silu(g) * u` with `silu(g) = g / (1 + exp(-g))`. silu clamp: `y = silu(min(g, limit)) * clamp(u, -limit, limit)`.
+//! gelu: `y = gelu(g) * u` with `gelu(g) = g * (1 + erf(g / sqrt 2)) / 2`.
 //!
 //! Operands: g, u `[T, w]`. Outputs: y `[T, w]`. The same formulas stand inside an expert ([`GluParams::of`]).
 
 mod cases;
 mod cpu;
+#[cfg(test)]
+mod tests;
 
 use coli_plugin_api::describe::Activation;
 use coli_plugin_api::params::Params as _;
@@ -42,6 +45,9 @@ params! {
 }
 
 impl GluParams {
+    /// `gelu(g) * u`.
+    pub const GELU: Self = Self { kind: GluKind::Gelu, limit: 0.0 };
+
     /// The parameters of an expert's activation.
     pub fn of(activation: Activation) -> Self {
         match activation {
@@ -53,10 +59,13 @@ impl GluParams {
     /// Refuses what no kernel does yet.
     pub(crate) fn check(self) -> Result<(), String> {
         match self.kind {
-            GluKind::Silu if self.limit == 0.0 => Ok(()),
+            GluKind::Silu | GluKind::Gelu if self.limit == 0.0 => Ok(()),
             GluKind::SiluClamp if self.limit > 0.0 && self.limit.is_finite() => Ok(()),
-            GluKind::Silu | GluKind::SiluClamp => Err(format!("parameter `limit`: {} with kind {}", self.limit, self.kind.text())),
-            GluKind::Gelu | GluKind::Situ => facts::not_implemented(format!("kind {}", self.kind.text())),
+            GluKind::Silu | GluKind::SiluClamp | GluKind::Gelu => {
+                Err(format!("parameter `limit`: {} with kind {}", self.limit, self.kind.text()))
+            }
+            // It needs two limits, and these parameters have room for one.
+            GluKind::Situ => facts::not_implemented(format!("kind {}", self.kind.text())),
         }
     }
 }

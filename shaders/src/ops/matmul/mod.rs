@@ -2,10 +2,12 @@
 //!
 //! `y[t] = act(W x[t] + b)`.
 //!
-//! Operands: x `[T, in]`. Weights: W `[out, in]`; then a bias `[out]`. Outputs: y `[T, out]`.
+//! Operands: x `[T, in]`. Weights: W `[out, in]`; then a bias `[out]`, or nothing. Outputs: y `[T, out]`.
 
 mod cases;
 mod cpu;
+#[cfg(test)]
+mod tests;
 
 use coli_plugin_api::describe::WeightRef;
 use coli_plugin_api::params::Params as _;
@@ -15,7 +17,7 @@ use coli_plugin_api::{choice, params};
 
 pub(crate) use cpu::apply;
 
-use crate::contract::{Case, CpuCall, Op, OpFacts, facts};
+use crate::contract::{Case, CpuCall, Op, OpFacts};
 
 choice! {
     /// What is applied to each sum.
@@ -45,22 +47,35 @@ params! {
 
 /// Records `y = W x`.
 pub fn record(r: &mut Recorder, x: Operand, w: WeightRef) -> Operand {
-    with(r, x, w, MatmulParams { act: MatmulAct::None, exact: false })
+    record_act(r, x, w, None, MatmulAct::None)
+}
+
+/// Records `y = W x + b`.
+pub fn record_biased(r: &mut Recorder, x: Operand, w: WeightRef, bias: WeightRef) -> Operand {
+    record_act(r, x, w, Some(bias), MatmulAct::None)
+}
+
+/// Records `y = act(W x + b)`.
+pub fn record_act(r: &mut Recorder, x: Operand, w: WeightRef, bias: Option<WeightRef>, act: MatmulAct) -> Operand {
+    with(r, x, w, bias, MatmulParams { act, exact: false })
 }
 
 /// Records `y = W x` with f32 activations in every mode, for routers.
 pub fn record_exact(r: &mut Recorder, x: Operand, w: WeightRef) -> Operand {
-    with(r, x, w, MatmulParams { act: MatmulAct::None, exact: true })
+    with(r, x, w, None, MatmulParams { act: MatmulAct::None, exact: true })
 }
 
-fn with(r: &mut Recorder, x: Operand, w: WeightRef, params: MatmulParams) -> Operand {
+fn with(r: &mut Recorder, x: Operand, w: WeightRef, bias: Option<WeightRef>, params: MatmulParams) -> Operand {
     let outs = [ValueDef { domain: x.domain, ty: Ty::F32, width: w.rows }];
-    let [y] = r.op(OpCall { name: "matmul@1", ins: &[x], outs: &outs, weights: &[w], params: params.encode(), ..OpCall::default() });
+    let weights: Vec<WeightRef> = [w].into_iter().chain(bias).collect();
+    let [y] = r.op(OpCall { name: "matmul@1", ins: &[x], outs: &outs, weights: &weights, params: params.encode(), ..OpCall::default() });
     y
 }
 
 /// The prepared op.
-pub struct Matmul;
+pub struct Matmul {
+    act: MatmulAct,
+}
 
 impl Op for Matmul {
     const NAME: &'static str = "matmul";
@@ -70,21 +85,18 @@ impl Op for Matmul {
     fn prepare(params: MatmulParams, facts: &OpFacts<'_>) -> Result<Self, String> {
         facts.counts(1..=1, 1, 1..=2, 0, 0)?;
         facts.one_domain()?;
-        if params.act != MatmulAct::None {
-            return facts::not_implemented(format!("act {}", params.act.text()));
-        }
-        if facts.weights.len() > 1 {
-            return facts::not_implemented("bias");
-        }
         let x = facts.input(0, Ty::F32)?;
         let rows = u64::from(facts.weights[0].rows);
         facts.matrix(0, rows, u64::from(x.width))?;
+        if facts.weights.len() > 1 {
+            facts.vector(1, rows)?;
+        }
         facts.output(0, Ty::F32, rows)?;
-        Ok(Self)
+        Ok(Self { act: params.act })
     }
 
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
-        cpu::run(call);
+        cpu::run(self.act, call);
         Ok(())
     }
 

@@ -1,12 +1,19 @@
 //! `norm@1`: scales each of G groups of a row to a common size.
 //!
-//! rms: `y = x / sqrt(mean(x^2) + eps) * w * scale` over each group of `width / G` columns. l2 divides by `sqrt(sum(x^2) + eps)`, layer
-//! subtracts the mean first and may add a bias. A zero-centred weight is `1 + w`.
+//! `y = v / root * w * scale` over each group of `width / G` columns, where
+//! - rms: v is x and the root `sqrt(mean(x^2) + eps)`,
+//! - layer: v is `x - mean(x)` and the root `sqrt(mean(v^2) + eps)`; a bias may be added after the weight, before the scale,
+//! - l2: v is x and the root `sqrt(sum(x^2) + eps)`.
 //!
-//! Operands: x `[T, w]`. Weights: none, or one of `[w / G]` used by every group, or one of `[w]`; then a bias. Outputs: y `[T, w]`.
+//! eps outside is added to the root instead. A zero-centred weight is stored as its distance from 1, and 1 is added in f32.
+//!
+//! Operands: x `[T, w]`. Weights: none, or one of `[w / G]` used by every group, or one of `[w]`; then, for layer, a bias of the same
+//! length, or nothing. Outputs: y `[T, w]`.
 
 mod cases;
 mod cpu;
+#[cfg(test)]
+mod tests;
 
 use coli_plugin_api::describe::WeightRef;
 use coli_plugin_api::params::Params as _;
@@ -14,7 +21,7 @@ use coli_plugin_api::program::{Ty, ValueDef};
 use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
 use coli_plugin_api::{choice, params};
 
-use crate::contract::{Case, CpuCall, Op, OpFacts, facts};
+use crate::contract::{Case, CpuCall, Op, OpFacts};
 
 choice! {
     /// What a group is divided by.
@@ -76,9 +83,44 @@ impl NormParams {
         let (kind, weighting, eps_place) = (NormKind::Rms, Weighting::Shared, EpsPlace::Inside);
         Self { kind, groups: 1, weighting, zero_centred: false, eps, eps_place, scale: 1.0 }
     }
+
+    /// The standard deviation over the whole row, times a weight, and plus a bias where there are two weights.
+    pub fn layer(eps: f32) -> Self {
+        Self { kind: NormKind::Layer, ..Self::rms(eps) }
+    }
+
+    /// The root of the sum of squares of each group, without a weight, times a factor.
+    pub fn l2(groups: u32, eps: f32, scale: f32) -> Self {
+        Self { kind: NormKind::L2, groups, scale, ..Self::rms(eps).unweighted() }
+    }
+
+    /// Each of so many groups by itself.
+    pub fn per_head(self, groups: u32) -> Self {
+        Self { groups, ..self }
+    }
+
+    /// The weight has a number for each column of the row, not of a group.
+    pub fn full(self) -> Self {
+        Self { weighting: Weighting::Full, ..self }
+    }
+
+    /// Without a weight.
+    pub fn unweighted(self) -> Self {
+        Self { weighting: Weighting::None, ..self }
+    }
+
+    /// The weight is stored as its distance from 1.
+    pub fn zero_centred(self) -> Self {
+        Self { zero_centred: true, ..self }
+    }
+
+    /// eps is added to the root.
+    pub fn eps_outside(self) -> Self {
+        Self { eps_place: EpsPlace::Outside, ..self }
+    }
 }
 
-/// Records `y = norm(x)`.
+/// Records `y = norm(x)`; weights are none, a weight, or a weight and a bias.
 pub fn record(r: &mut Recorder, x: Operand, weights: &[WeightRef], params: NormParams) -> Operand {
     let outs = [ValueDef { domain: x.domain, ty: Ty::F32, width: x.width() }];
     let [y] = r.op(OpCall { name: "norm@1", ins: &[x], outs: &outs, weights, params: params.encode(), ..OpCall::default() });
@@ -96,27 +138,24 @@ impl Op for Norm {
     type Params = NormParams;
 
     fn prepare(params: NormParams, facts: &OpFacts<'_>) -> Result<Self, String> {
-        if params.kind != NormKind::Rms {
-            return facts::not_implemented(format!("kind {}", params.kind.text()));
+        if params.zero_centred && params.weighting == Weighting::None {
+            return Err("parameter `zero_centred`: on without a weight".into());
         }
-        if params.zero_centred {
-            return facts::not_implemented("zero-centred weights");
-        }
-        if params.eps_place != EpsPlace::Inside {
-            return facts::not_implemented("eps outside the root");
-        }
-        let weights = usize::from(params.weighting != Weighting::None);
-        facts.counts(1..=1, 1, weights..=weights, 0, 0)?;
+        let weights = match (params.weighting, params.kind) {
+            (Weighting::None, _) => 0..=0,
+            (_, NormKind::Layer) => 1..=2,
+            _ => 1..=1,
+        };
+        facts.counts(1..=1, 1, weights, 0, 0)?;
         facts.one_domain()?;
         let width = facts.input(0, Ty::F32)?.width;
         facts.output(0, Ty::F32, u64::from(width))?;
         if !width.is_multiple_of(params.groups) {
             return Err(format!("parameter `groups`: {} does not divide a width of {width}", params.groups));
         }
-        match params.weighting {
-            Weighting::None => {}
-            Weighting::Shared => drop(facts.vector(0, u64::from(width / params.groups))?),
-            Weighting::Full => drop(facts.vector(0, u64::from(width))?),
+        let len = if params.weighting == Weighting::Full { width } else { width / params.groups };
+        for index in 0..facts.weights.len() {
+            facts.vector(index, u64::from(len))?;
         }
         Ok(Self { params })
     }

@@ -1,7 +1,13 @@
 //! `rope@1`: turns pairs of columns of each head by an angle that grows with the row's position.
 //!
-//! Over the columns `start..end` of each head, pair `i` of `n = (end - start) / 2` turns by `a = p * theta^(-i / n)`:
-//! `(u, v) -> (u cos a - v sin a, v cos a + u sin a)`. half pairs columns `(i, i + n)`, pair `(2i, 2i + 1)`. Other columns pass.
+//! Over the columns `start..end` of each head, pair `i` of `n = (end - start) / 2` turns by `a = p * f_i`, `f_i = theta^(-i / n)`:
+//! `(u, v) -> m (u cos a - v sin a, v cos a + u sin a)`, where m is the magnitude. half pairs columns `(i, i + n)`, pair
+//! `(2i, 2i + 1)`. Other columns pass. `p` is the position, rounded down to a multiple of `group`; inverse turns by `-a`.
+//!
+//! yarn stretches frequencies: `f_i / factor * r_i + f_i * (1 - r_i)` with the ramp `r_i = clamp((i - low) / (high - low), 0, 1)`, where
+//! `c(b) = n ln(context_original / (2 pi b)) / ln(theta)`, `low = max(floor(c(beta_fast)), 0)`, `high = min(ceil(c(beta_slow)), 2n - 1)`,
+//! and `high` is 0.001 more where both are equal.
+//!
 //! Angles are computed in f64 and their cosines and sines rounded to f32 once ([`angles::Angles`]); both executors read that table.
 //!
 //! Operands: x `[T, H * head_width]`; positions `[T, axes]` i32. Outputs: y like x.
@@ -9,6 +15,8 @@
 pub mod angles;
 mod cases;
 mod cpu;
+#[cfg(test)]
+mod tests;
 
 use coli_plugin_api::params::Params as _;
 use coli_plugin_api::program::{Ty, ValueDef};
@@ -72,6 +80,31 @@ params! {
 }
 
 impl RopeParams {
+    /// Turns the columns `start..end` of each head by the row's position.
+    pub fn part(style: RopeStyle, head_width: u32, start: u32, end: u32, theta: f64) -> Self {
+        Self { start, end, ..Self::whole(style, head_width, theta) }
+    }
+
+    /// The same with frequencies stretched for a longer context; the magnitude stays.
+    pub fn yarn(self, factor: f32, context_original: u32, beta_fast: f32, beta_slow: f32) -> Self {
+        Self { scaling: RopeScaling::Yarn, factor, context_original, beta_fast, beta_slow, ..self }
+    }
+
+    /// The same with another factor of cosines and sines.
+    pub fn magnitude(self, magnitude: f32) -> Self {
+        Self { magnitude, ..self }
+    }
+
+    /// The same turned the other way.
+    pub fn inverse(self) -> Self {
+        Self { inverse: true, ..self }
+    }
+
+    /// The same by positions rounded down to a multiple of `group`.
+    pub fn grouped(self, group: u32) -> Self {
+        Self { group, ..self }
+    }
+
     /// Turns whole heads by the row's position.
     pub fn whole(style: RopeStyle, head_width: u32, theta: f64) -> Self {
         Self {
@@ -114,25 +147,9 @@ impl Op for Rope {
     fn prepare(params: RopeParams, facts: &OpFacts<'_>) -> Result<Self, String> {
         facts.counts(2..=2, 1, 0..=0, 0, 0)?;
         facts.one_domain()?;
-        if params.scaling != RopeScaling::None || params.factor != 1.0 || params.magnitude != 1.0 {
-            return facts::not_implemented(format!(
-                "scaling {} by {} with magnitude {}",
-                params.scaling.text(),
-                params.factor,
-                params.magnitude
-            ));
-        }
-        if params.context_original != 0 || params.beta_fast != 0.0 || params.beta_slow != 0.0 {
-            return Err(format!(
-                "parameters `context_original`, `beta_fast`, `beta_slow`: numbers for yarn with scaling {}",
-                params.scaling.text()
-            ));
-        }
+        scaling(&params)?;
         if params.axes != 1 {
             return facts::not_implemented(format!("{} axes", params.axes));
-        }
-        if params.inverse || params.group != 1 {
-            return facts::not_implemented("inverse and grouped positions");
         }
         let x = facts.input(0, Ty::F32)?;
         facts::expect("input 1: width", u64::from(facts.input(1, Ty::I32)?.width), u64::from(params.axes))?;
@@ -144,7 +161,7 @@ impl Op for Rope {
         if start >= end || end > params.head_width || !(end - start).is_multiple_of(2) {
             return Err(format!("parameters `start`, `end`: {start}..{end} is not an even range inside a head of {}", params.head_width));
         }
-        Ok(Self { params, angles: angles::Angles::new(params.theta, (end - start) / 2) })
+        Ok(Self { angles: angles::Angles::new(&params), params })
     }
 
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
@@ -154,5 +171,27 @@ impl Op for Rope {
 
     fn cases() -> Vec<Case> {
         cases::all()
+    }
+}
+
+/// Checks the numbers of the scaling.
+fn scaling(params: &RopeParams) -> Result<(), String> {
+    let RopeParams { theta, factor, context_original, beta_fast, beta_slow, .. } = *params;
+    let text = params.scaling.text();
+    match params.scaling {
+        RopeScaling::None if factor != 1.0 => Err(format!("parameter `factor`: {factor} with scaling {text}, expected 1")),
+        RopeScaling::None if context_original != 0 || beta_fast != 0.0 || beta_slow != 0.0 => {
+            Err(format!("parameters `context_original`, `beta_fast`, `beta_slow`: numbers for yarn with scaling {text}"))
+        }
+        RopeScaling::None => Ok(()),
+        RopeScaling::Yarn if theta <= 1.0 => Err(format!("parameter `theta`: {theta} with scaling {text}, expected more than 1")),
+        RopeScaling::Yarn if factor < 1.0 => Err(format!("parameter `factor`: {factor} with scaling {text}, expected at least 1")),
+        RopeScaling::Yarn if context_original == 0 => {
+            Err(format!("parameter `context_original`: 0 with scaling {text}, expected at least 1"))
+        }
+        RopeScaling::Yarn if beta_slow <= 0.0 || beta_fast < beta_slow => {
+            Err(format!("parameters `beta_fast`, `beta_slow`: {beta_fast} and {beta_slow} with scaling {text}, expected fast >= slow > 0"))
+        }
+        RopeScaling::Yarn => Ok(()),
     }
 }

@@ -1,13 +1,20 @@
 //! `route@1`: chooses k experts a row and weighs them.
 //!
-//! Scores are `softmax(logits)` over all experts; the k highest are chosen, in descending order, ties to the lower id. Their weights are
-//! their scores, divided by their sum when renormalised, times `scale`.
+//! Scores are `softmax(logits)` over all experts, or `sigmoid` or `sqrt(softplus)` of each logit. What is chosen by is the scores, plus a
+//! bias where there is one. Of G groups of `E / G` experts the best ones are kept, a group counting as the sum of its best two; inside them
+//! the k highest are chosen, in descending order. Ties go to the lower group and the lower id. Given ids are taken as they are.
 //!
-//! Operands: logits `[T, E]`. Outputs: ids `[T, k]` i32, weights `[T, k]`.
+//! Weights are the scores of the chosen, without bias; when renormalised divided by their sum, to which 1e-20 is added unless scores are a
+//! softmax; times `scale`.
+//!
+//! Operands: logits `[T, E]`; then given ids `[T, k]` i32. Weights: none, or the bias `[E]`. Outputs: ids `[T, k]` i32, weights `[T, k]`.
 
 mod cases;
 mod cpu;
+#[cfg(test)]
+mod tests;
 
+use coli_plugin_api::describe::WeightRef;
 use coli_plugin_api::params::Params as _;
 use coli_plugin_api::program::{Ty, ValueDef};
 use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
@@ -69,15 +76,65 @@ impl RouteParams {
         let (score, bias) = (RouteScore::Softmax, RouteBias::None);
         Self { score, k, bias, groups: 1, groups_kept: 1, given_ids: false, shared: 0, renormalise, scale: 1.0 }
     }
+
+    /// The k best sigmoids, divided by their sum, times a factor.
+    pub fn sigmoid(k: u32, scale: f32) -> Self {
+        Self { score: RouteScore::Sigmoid, scale, ..Self::softmax(k, true) }
+    }
+
+    /// The k best of `sqrt(softplus)`, divided by their sum, times a factor.
+    pub fn sqrt_softplus(k: u32, scale: f32) -> Self {
+        Self { score: RouteScore::SqrtSoftplus, ..Self::sigmoid(k, scale) }
+    }
+
+    /// Chosen inside the best of the groups only.
+    pub fn grouped(self, groups: u32, kept: u32) -> Self {
+        Self { groups, groups_kept: kept, ..self }
+    }
 }
 
 /// Records the choice; gives ids and weights.
 pub fn record(r: &mut Recorder, logits: Operand, params: RouteParams) -> (Operand, Operand) {
-    let ids = ValueDef { domain: logits.domain, ty: Ty::I32, width: params.k };
-    let weights = ValueDef { ty: Ty::F32, ..ids };
-    let [ids, weights] =
-        r.op(OpCall { name: "route@1", ins: &[logits], outs: &[ids, weights], params: params.encode(), ..OpCall::default() });
+    with(r, &[logits], &[], params)
+}
+
+/// Records the choice by biased scores; gives ids and weights.
+pub fn record_biased(r: &mut Recorder, logits: Operand, bias: WeightRef, params: RouteParams) -> (Operand, Operand) {
+    with(r, &[logits], &[bias], RouteParams { bias: RouteBias::Pick, ..params })
+}
+
+/// Records the weights of given ids; gives ids and weights.
+pub fn record_given(r: &mut Recorder, logits: Operand, ids: Operand, params: RouteParams) -> (Operand, Operand) {
+    with(r, &[logits, ids], &[], RouteParams { given_ids: true, ..params })
+}
+
+fn with(r: &mut Recorder, ins: &[Operand], weights: &[WeightRef], params: RouteParams) -> (Operand, Operand) {
+    let ids = ValueDef { domain: ins[0].domain, ty: Ty::I32, width: params.k };
+    let outs = [ids, ValueDef { ty: Ty::F32, ..ids }];
+    let [ids, weights] = r.op(OpCall { name: "route@1", ins, outs: &outs, weights, params: params.encode(), ..OpCall::default() });
     (ids, weights)
+}
+
+impl RouteParams {
+    /// Whether k experts can be chosen of so many.
+    fn check_groups(self, experts: u32) -> Result<(), String> {
+        let Self { k, groups, groups_kept, .. } = self;
+        if groups_kept > groups {
+            return Err(format!("parameter `groups_kept`: {groups_kept} of {groups} groups"));
+        }
+        if !experts.is_multiple_of(groups) {
+            return Err(format!("parameter `groups`: {groups} does not divide {experts} experts"));
+        }
+        let group = experts / groups;
+        if groups > 1 && group < 2 {
+            return Err(format!("parameter `groups`: {groups} of {group} experts each, expected 2 or more each"));
+        }
+        let choice = u64::from(group) * u64::from(groups_kept);
+        if !self.given_ids && u64::from(k) > choice {
+            return Err(format!("parameter `k`: {k} of {choice} experts"));
+        }
+        Ok(())
+    }
 }
 
 /// The prepared op.
@@ -91,21 +148,26 @@ impl Op for Route {
     type Params = RouteParams;
 
     fn prepare(params: RouteParams, facts: &OpFacts<'_>) -> Result<Self, String> {
-        if params.score != RouteScore::Softmax {
-            return facts::not_implemented(format!("score {}", params.score.text()));
+        if params.bias == RouteBias::ByModality {
+            return facts::not_implemented(format!("bias {}", params.bias.text()));
         }
-        if params.bias != RouteBias::None || params.groups != 1 || params.groups_kept != 1 {
-            return facts::not_implemented("bias and groups");
+        if params.shared != 0 {
+            return facts::not_implemented("shared columns");
         }
-        if params.given_ids || params.shared != 0 {
-            return facts::not_implemented("given ids and shared columns");
-        }
-        facts.counts(1..=1, 2, 0..=0, 0, 0)?;
+        let (inputs, biases) = (1 + usize::from(params.given_ids), usize::from(params.bias == RouteBias::Pick));
+        facts.counts(inputs..=inputs, 2, biases..=biases, 0, 0)?;
         facts.one_domain()?;
         let experts = facts.input(0, Ty::F32)?.width;
-        if params.k > experts {
-            return Err(format!("parameter `k`: {} of {experts} experts", params.k));
+        if params.bias == RouteBias::Pick {
+            facts.vector(0, u64::from(experts))?;
         }
+        if params.given_ids {
+            if params.bias != RouteBias::None || params.groups != 1 {
+                return Err("parameter `given_ids`: on with a bias or groups, which are for choosing".into());
+            }
+            facts::expect("input 1: width", u64::from(facts.input(1, Ty::I32)?.width), u64::from(params.k))?;
+        }
+        params.check_groups(experts)?;
         facts.output(0, Ty::I32, u64::from(params.k))?;
         facts.output(1, Ty::F32, u64::from(params.k))?;
         Ok(Self { params })

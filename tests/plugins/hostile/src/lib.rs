@@ -29,6 +29,10 @@ impl Plugin for Hostile {
 
     fn open(request: &DescribeRequest, log: Log) -> Result<Self, String> {
         let config = &request.config;
+        // Before it has looked at what the model has, as broken code may.
+        if config["model_type"] == "ends" {
+            std::process::abort();
+        }
         let number = |key: &str| config[key].as_u64().and_then(|n| u32::try_from(n).ok()).ok_or_else(|| format!("no number `{key}`"));
         let (vocab, width, layers) = (number("vocab")?, number("width")?, number("layers")?);
         if config["model_type"] != "hostile" {
