@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sets up, builds, runs and tests coli; `./coli.sh help` says how. What this script and cargo print goes to standard error: standard
-# output is the program's (under `test`, the tests').
+# Sets up, builds, runs and tests coli; `./coli.sh help` says how. What this script and cargo print, but for `help`, goes to standard
+# error: standard output is the program's (under `test`, the tests').
 set -euo pipefail
 
 self=$(readlink -f -- "${BASH_SOURCE[0]}")
@@ -14,11 +14,12 @@ locked=()
 [[ -z ${CI:-} ]] || locked=(--locked)
 
 usage() {
-    cat >&2 <<'END'
+    cat <<'END'
 ./coli.sh installs what is missing, builds in release when a source changed, and then:
 
   ./coli.sh run "Emma was"   runs coli; every word that is not below goes to it: eval, plugins, --help, --version
   ./coli.sh build            only builds
+  ./coli.sh dist             writes the release archive of this platform into target/dist, or into DIR with --out DIR
   ./coli.sh test             checks format and lints, builds, and runs every test but the long matrix
   ./coli.sh test --all       the same with the long matrix
   ./coli.sh help             this page
@@ -183,6 +184,11 @@ build)
     (($# == 1)) || { say "build takes no words" && exit 2; }
     build_product
     say "built $program"
+    ;;
+dist)
+    # Of the test crates only the one that makes the archive.
+    build --exclude 'coli-test-[!d]*' || die "the build failed"
+    exec "$target/release/coli-test-dist" "${@:2}"
     ;;
 test) run_tests "${@:2}" ;;
 *)

@@ -42,7 +42,8 @@ pub struct DescribeRequest {
     pub config: serde_json::Value,
     /// Every stored tensor.
     pub tensors: Vec<TensorFact>,
-    /// The decoded text of each token id, when the manifest asks for it.
+    /// The decoded text of each token id, when the manifest asks for it. A token whose bytes are no whole characters has U+FFFD and its
+    /// spelling in the tokenizer's file; an id without a token has no characters.
     pub tokenizer: Option<Vec<Option<String>>>,
 }
 
@@ -108,12 +109,37 @@ pub enum View {
     },
     /// Rows of several views, one after the other.
     Concat(Vec<View>),
+    /// `count` blocks of `rows` rows, the first from `start`, each `step` rows after the one before: rows of every head, for example.
+    Blocks {
+        /// What the rows are of.
+        of: Box<View>,
+        /// The first row of the first block.
+        start: u32,
+        /// Rows of a block.
+        rows: u32,
+        /// How many blocks.
+        count: u32,
+        /// Rows from the start of a block to that of the next.
+        step: u32,
+    },
+    /// All numbers of a view as one vector, row after row.
+    Flat(Box<View>),
 }
 
 impl View {
     /// A whole stored tensor.
     pub fn tensor(name: impl Into<String>) -> Self {
         Self::Tensor(name.into())
+    }
+
+    /// `count` blocks of `rows` rows of this view, the first from `start`, each `step` rows after the one before.
+    pub fn blocks(self, start: u32, rows: u32, count: u32, step: u32) -> Self {
+        Self::Blocks { of: Box::new(self), start, rows, count, step }
+    }
+
+    /// All its numbers as one vector.
+    pub fn flat(self) -> Self {
+        Self::Flat(Box::new(self))
     }
 }
 
@@ -390,7 +416,8 @@ mod tests {
         let mut d =
             Description { context_max: 9, vocab: 8, segments: vec![SegmentName::Embed, SegmentName::Layer(0)], ..Description::default() };
         let rows = View::Rows { of: Box::new(View::tensor("a")), start: 1, count: 2, step: 3 };
-        d.matrix("m", 2, 3, View::Concat(vec![View::tensor("b"), rows]));
+        let blocks = View::tensor("b").blocks(0, 2, 3, 4);
+        d.matrix("m", 2, 3, View::Concat(vec![blocks, rows, View::tensor("b").flat()]));
         d.weights[0].table = Some(Residency::Disk);
         let parts = vec![RowPart { width: 4, may_round: true }];
         for kind in [StateKind::Rows { parts, stride: 1, keep: Keep::Last(5) }, StateKind::Accumulator { shape: vec![6, 7] }] {

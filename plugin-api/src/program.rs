@@ -226,10 +226,14 @@ pub struct Recording {
 pub mod ports {
     /// The residual stream between segments.
     pub const STREAM: &str = "h";
-    /// The head's rows after its final norm.
+    /// Rows after the final norm.
     pub const HIDDEN: &str = "hidden";
     /// The head's scores, one for each token id.
     pub const LOGITS: &str = "logits";
     /// The head's sampled token ids.
     pub const SAMPLED: &str = "sampled";
+    /// A draft head's scores for the token after the next one.
+    pub const DRAFT_LOGITS: &str = "draft_logits";
+    /// A draft head's sampled token ids.
+    pub const DRAFT_SAMPLED: &str = "draft_sampled";
 }

@@ -11,14 +11,18 @@ use coli_place::precision::PrecisionRequest;
 use coli_plugin_api::describe::SegmentName;
 use coli_plugins::Request;
 
-/// Runs Mixture-of-Experts language models that are larger than memory.
+/// The program's words.
 #[derive(Debug, Parser)]
 #[command(
     name = "coli",
     version,
     long_version = crate::version::long(),
-    about,
-    after_help = "Examples:\n  coli run \"Emma was\"\n  coli run --model DIR --temp 0 \"Once\"\n  coli plugins"
+    about = "coli runs Mixture-of-Experts language models on your own machine; each architecture is a plugin.\n\
+             Try it with the demo model that comes along: coli run \"Emma was\"",
+    after_help = "Examples:\n  coli run \"Emma was\"                   continue a text with the demo model\n  \
+                  coli run --model DIR --temp 0 \"Once\"   the same with a model of yours, always the best token\n  \
+                  coli run --help                       all that `run` can do; every command has such a page\n  \
+                  coli plugins                          which architectures there are"
 )]
 pub struct Cli {
     /// Say more: -v tells which plugins were accepted or refused and why, -vv what plugins log
@@ -197,7 +201,8 @@ pub struct LogitsArgs {
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Examples:\n  coli plugins\n  coli plugins --json\n  coli plugins new mine\n  coli plugins dump MODEL --segment layer.0"
+    after_help = "Examples:\n  coli plugins --json\n  coli plugins new mine\n  coli plugins dump MODEL --segment layer.0\n  \
+                  coli plugins verify"
 )]
 pub struct PluginsArgs {
     /// Something else than the list
@@ -218,6 +223,8 @@ pub enum PluginsCommand {
     New(NewArgs),
     /// Print what a plugin records of a model, as text; no weight is read
     Dump(DumpArgs),
+    /// Compare an unpacked release with its checksums
+    Verify(VerifyArgs),
 }
 
 /// `coli plugins new`.
@@ -243,9 +250,18 @@ pub struct DumpArgs {
     /// One segment: embed, layer.0, head [default: all]
     #[arg(long, value_name = "NAME")]
     pub segment: Option<SegmentName>,
-    /// Plugin by name or by path [default: the one that serves the model]
+    /// Plugin by name or by path [default: the settings', else the one that serves the model]
     #[arg(long, value_name = "NAME|PATH", value_parser = |text: &str| Ok::<_, std::convert::Infallible>(Request::parse(text)))]
     pub model_plugin: Option<Request>,
+}
+
+/// `coli plugins verify`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  coli plugins verify --json")]
+pub struct VerifyArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 impl ModelArgs {

@@ -1,6 +1,6 @@
 //! The `coli` program as a library: [`engine`] opens a model and steps it, [`commands`] are what a person types, [`cli`] is how.
 //!
-//! The binary only calls [`run`]; tests use [`engine::Engine`] directly.
+//! The binaries only call [`run`]; tests use [`engine::Engine`] directly.
 
 /// Writes a line to standard error. Where that is closed, nobody is there to be told: no reason to fail, or, as `eprintln!` does, to panic.
 macro_rules! say {
@@ -17,28 +17,41 @@ pub mod engine;
 mod patience;
 mod progress;
 mod stop;
+pub mod sums;
 mod version;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
 use clap::error::ErrorKind;
-use coli_base::{Error, Kind};
+use coli_base::{Error, Kind, memory};
+use coli_config::Baked;
 
-/// Parses the command line, runs the command, and gives the exit code.
-pub fn run() -> ExitCode {
+/// What small allocations take together until a model's large ones come, whose lack is an error of their own. That of a small one is none
+/// in Rust, and ends the process.
+const START_BYTES: u64 = 16 << 20;
+
+/// Parses the command line, runs the command, and gives the exit code. `baked` is what the build left in the program.
+pub fn run(baked: Baked) -> ExitCode {
+    stop::outlive_file_limit();
+    if let Err(error) = memory::probe(START_BYTES, "start") {
+        return fail(&error.into());
+    }
     let parsed = cli::Cli::try_parse().or_else(|error| match error.kind() {
         // Asked for, or the best answer to a command that is not finished: printed as they are.
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
         _ => Err(Error::usage(usage_line(&error)).into()),
     });
-    match parsed.and_then(|cli| commands::dispatch(&cli)) {
+    match parsed.and_then(|cli| commands::dispatch(&cli, baked)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            say!("{error:#}");
-            ExitCode::from(exit_code(&error))
-        }
+        Err(error) => fail(&error),
     }
+}
+
+/// Says what went wrong, in a line.
+fn fail(error: &anyhow::Error) -> ExitCode {
+    say!("{error:#}");
+    ExitCode::from(exit_code(error))
 }
 
 /// What clap says, in one line and without the usage, which `--help` has.

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use coli_config::Baked;
+use coli_config::COMMIT;
 use coli_plugin_api::{abi, codec};
 
 /// What this build can do beyond the least.
@@ -11,7 +11,7 @@ const FEATURES: &[&str] = &["cpu"];
 /// Version, commit, features, and the numbers that decide which plugins and recordings it takes.
 pub(crate) fn long() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| {
-        let commit = Some(Baked::of_this_build().commit).filter(|commit| !commit.is_empty()).unwrap_or("unknown");
+        let commit = Some(COMMIT).filter(|commit| !commit.is_empty()).unwrap_or("unknown");
         format!(
             "{}\ncommit {commit}\nfeatures {}\nplugin ABI {}\nrecording format {}",
             env!("CARGO_PKG_VERSION"),

@@ -17,8 +17,12 @@ pub enum Kind {
     Refused = 3,
     /// An explicit request cannot be met.
     Unmet = 4,
+    /// The terminal went away: SIGHUP.
+    HungUp = 129,
     /// The person pressed Ctrl-C.
     Interrupted = 130,
+    /// The system or another program asks for the end: SIGTERM.
+    Terminated = 143,
 }
 
 /// A foreseeable failure. Its text is one line that says what is wrong and, where there is one, the next step.

@@ -1,4 +1,7 @@
 //! Calls into code that may panic on bad data, without the panic's own lines on standard error.
+//!
+//! `plugin-api/src/boundary.rs` has a hook of the same kind. They stay two: that crate depends on nothing of ours, so that plugins are
+//! built without the host, and this one on nothing at all; and each library has its own copy of the standard library, and so of the hook.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};

@@ -1,27 +1,54 @@
 //! The CPU executor in exact mode: ops one after the other, on one thread, by their CPU twins.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use coli_base::{Error, Result};
 use coli_plugin_api::describe::SegmentName;
-use coli_plugin_api::program::Builtin;
+use coli_plugin_api::program::ports;
 use coli_shaders::contract::{Columns, ColumnsMut, CpuCall, Data, RowAt, Sampling, WeightStore};
 
-use crate::program::{LinkedOp, LinkedPort, LinkedSegment, Place, PlacedOperand, Program, Rows};
+use crate::inputs::{self, IdSource};
+use crate::program::{LinkedOp, LinkedPort, LinkedSegment, Place, PlacedOperand, Program, Rows, Slot};
 use crate::state::{OpStates, States};
-use crate::step::{CheckedStep, Row, Step};
+use crate::step::{CheckedStep, Step};
 
 /// Runs a program's segments over the rows of a step.
 pub struct CpuExecutor {
     program: Arc<Program>,
     weights: Arc<dyn WeightStore>,
+    ids: Option<Arc<dyn IdSource>>,
     tokens_max: usize,
     outs_max: usize,
+    /// Rows of a step that a segment's ops run over together.
+    tile: usize,
     /// Scratch memory, by the program's slots.
     slots: Vec<Vec<u32>>,
     /// Row inputs, by the program's inputs.
     inputs: Vec<Vec<u32>>,
     scratch: Vec<f32>,
+}
+
+/// A step that is running.
+pub(crate) struct Run<'s> {
+    pub step: &'s Step,
+    pub checked: CheckedStep,
+    /// The token that was sampled after each row, where there is one by now.
+    pub sampled: Vec<Option<u32>>,
+}
+
+/// The rows that an op runs over.
+struct Over<'a> {
+    rows: &'a [RowAt],
+    /// The row of ports and row inputs that is the first of these. All other values of the step's rows begin with the first of these.
+    first: usize,
+    sampling: &'a [Sampling],
+}
+
+impl Over<'_> {
+    fn first_in(&self, slot: &Slot) -> usize {
+        if slot.port { self.first } else { 0 }
+    }
 }
 
 /// The ports of a segment that has just run, for its rows of the step or for one slice of the wanted ones.
@@ -53,7 +80,19 @@ impl CpuExecutor {
         let rows = |rows: Rows| if rows == Rows::Tokens { tokens_max } else { outs_max };
         let slots = program.slots.iter().map(|slot| zeroed(rows(slot.rows), slot.width)).collect::<Result<_>>()?;
         let inputs = program.inputs.iter().map(|input| zeroed(rows(input.rows), input.width)).collect::<Result<_>>()?;
-        Ok(Self { program, weights, tokens_max, outs_max, slots, inputs, scratch: vec![] })
+        Ok(Self { program, weights, ids: None, tokens_max, outs_max, tile: tokens_max, slots, inputs, scratch: vec![] })
+    }
+
+    /// The same with a plugin's `ids` function, for a program with inputs of that source.
+    pub fn with_ids(mut self, ids: Option<Arc<dyn IdSource>>) -> Self {
+        self.ids = ids;
+        self
+    }
+
+    /// Lets the ops of a segment run over so many rows before the next rows follow, and each segment over all rows before the next one.
+    /// No answer depends on it.
+    pub fn set_tile(&mut self, rows: usize) {
+        self.tile = rows.max(1);
     }
 
     /// Runs a step through all segments. `observe` sees the ports of each segment as it ends, and those of a segment over wanted rows
@@ -70,42 +109,71 @@ impl CpuExecutor {
         given: &[Data],
         observe: &mut dyn FnMut(&Ports<'_>) -> Result<()>,
     ) -> Result<()> {
-        if step.rows.len() > self.tokens_max {
-            return Err(Error::run(format!("a step of {} rows, at most {} were planned", step.rows.len(), self.tokens_max)));
-        }
-        let program = self.program.clone();
-        let checked = step.check(states, program.description().vocab)?;
-        self.give(&program, given);
-        self.fill_inputs(&program, Rows::Tokens, step.rows.iter());
-        let result = self.run_segments(&program, states, step, &checked, observe).and_then(|()| states.commit());
+        let segments = 0..self.program.segments.len();
+        let mut run = self.begin(states, step, &segments)?;
+        self.give(given);
+        let result = self.run_segments(segments, states, &mut run, observe).and_then(|()| states.commit());
         if result.is_err() {
             states.abandon();
         }
         result
     }
 
-    fn run_segments(
-        &mut self,
-        program: &Program,
-        states: &mut States,
-        step: &Step,
-        checked: &CheckedStep,
-        observe: &mut dyn FnMut(&Ports<'_>) -> Result<()>,
-    ) -> Result<()> {
-        for segment in &program.segments {
-            if segment.sliced {
-                self.run_sliced(segment, states, step, checked, observe)?;
-            } else {
-                self.run_ops(segment, states, checked, &checked.outs[..0], &[], true)?;
-                observe(&self.ports(segment, &checked.tokens, &checked.outs[..0]))?;
+    /// Checks a step, makes room for it, and fills the row inputs of these segments. Nothing has changed when it fails.
+    pub(crate) fn begin<'s>(&mut self, states: &mut States, step: &'s Step, segments: &Range<usize>) -> Result<Run<'s>> {
+        if step.rows.len() > self.tokens_max {
+            return Err(Error::run(format!("a step of {} rows, at most {} were planned", step.rows.len(), self.tokens_max)));
+        }
+        let checked = step.check(states, self.program.description().vocab)?;
+        let run = Run { step, checked, sampled: vec![None; step.rows.len()] };
+        let filled = self.fill_inputs(states, &run, segments);
+        if filled.is_err() {
+            states.abandon();
+        }
+        filled.map(|()| run)
+    }
+
+    fn fill_inputs(&mut self, states: &States, run: &Run<'_>, segments: &Range<usize>) -> Result<()> {
+        let program = &self.program;
+        for number in inputs::used(program, segments) {
+            let (input, words) = (&program.inputs[number], &mut self.inputs[number]);
+            if input.rows == Rows::Tokens {
+                inputs::fill(input, run.step.rows.iter(), words);
+                inputs::fill_ids(input, &run.step.rows, states, self.ids.as_deref(), words)?;
             }
         }
         Ok(())
     }
 
-    fn give(&mut self, program: &Program, given: &[Data]) {
-        assert_eq!(given.len(), program.given.len(), "ports from outside");
-        for (port, data) in program.given.iter().zip(given) {
+    /// Runs some of the program's segments, after [`Self::begin`].
+    pub(crate) fn run_segments(
+        &mut self,
+        segments: Range<usize>,
+        states: &mut States,
+        run: &mut Run<'_>,
+        observe: &mut dyn FnMut(&Ports<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let program = self.program.clone();
+        for segment in &program.segments[segments] {
+            if matches!(segment.name, SegmentName::Draft(_)) {
+                inputs::fill_next(&program, segment, run, &mut self.inputs).map_err(|error| error.within(segment.name))?;
+            }
+            if segment.sliced {
+                self.run_sliced(segment, states, run, observe)?;
+            } else {
+                let rows = run.checked.tokens.len();
+                for start in (0..rows).step_by(self.tile) {
+                    self.run_ops(segment, states, &run.checked, start..rows.min(start.saturating_add(self.tile)), None)?;
+                }
+                observe(&self.ports(segment, &run.checked.tokens, &run.checked.outs[..0]))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn give(&mut self, given: &[Data]) {
+        assert_eq!(given.len(), self.program.given.len(), "ports from outside");
+        for (port, data) in self.program.given.iter().zip(given) {
             let slot = &mut self.slots[port.slot];
             match data {
                 Data::F32(numbers) => slot.iter_mut().zip(numbers).for_each(|(word, number)| *word = number.to_bits()),
@@ -118,95 +186,112 @@ impl CpuExecutor {
         &mut self,
         segment: &LinkedSegment,
         states: &mut States,
-        step: &Step,
-        checked: &CheckedStep,
+        run: &mut Run<'_>,
         observe: &mut dyn FnMut(&Ports<'_>) -> Result<()>,
     ) -> Result<()> {
         let program = self.program.clone();
+        let wanted = run.checked.outs.len();
         // There is a first slice even where no row is wanted: what ops over the step's rows write is needed later all the same.
-        for start in (0..checked.outs.len().max(1)).step_by(self.outs_max) {
-            let slice = start..checked.outs.len().min(start.saturating_add(self.outs_max));
-            let (outs, sampling) = (&checked.outs[slice.clone()], &checked.sampling[slice]);
-            self.fill_inputs(&program, Rows::Outs, outs.iter().map(|at| &step.rows[at.step_row as usize]));
-            self.run_ops(segment, states, checked, outs, sampling, start == 0)?;
-            observe(&self.ports(segment, &checked.tokens, outs))?;
+        for start in (0..wanted.max(1)).step_by(self.outs_max) {
+            let slice = start..wanted.min(start.saturating_add(self.outs_max));
+            let outs = &run.checked.outs[slice.clone()];
+            for number in segment.inputs.iter().filter(|number| program.inputs[**number].rows == Rows::Outs) {
+                let rows = outs.iter().map(|at| &run.step.rows[at.step_row as usize]);
+                inputs::fill(&program.inputs[*number], rows, &mut self.inputs[*number]);
+            }
+            let tokens = if start == 0 { 0..run.checked.tokens.len() } else { 0..0 };
+            self.run_ops(segment, states, &run.checked, tokens, Some(slice))?;
+            let ports = self.ports(segment, &run.checked.tokens, outs);
+            if let Some((sampled, rows)) = ports.get(ports::SAMPLED) {
+                let rows = outs.iter().take(rows).enumerate();
+                rows.for_each(|(row, at)| run.sampled[at.step_row as usize] = u32::try_from(sampled.ints(row)[0]).ok());
+            }
+            observe(&ports)?;
         }
         Ok(())
+    }
+
+    /// The first `rows` rows of a slot, for another executor.
+    pub(crate) fn port_words(&self, port: &LinkedPort, rows: usize) -> &[u32] {
+        &self.slots[port.slot][..rows * port.spec.width as usize]
+    }
+
+    /// Takes a port's rows over from another executor.
+    pub(crate) fn take_port(&mut self, port: &LinkedPort, words: &[u32]) {
+        self.slots[port.slot][..words.len()].copy_from_slice(words);
+    }
+
+    /// Fills all that no op of the next step has written with NaN, so that a row which should have come from somewhere is missed.
+    pub(crate) fn poison(&mut self) {
+        self.slots.iter_mut().chain(&mut self.inputs).for_each(|words| words.fill(f32::NAN.to_bits()));
     }
 
     fn ports<'a>(&'a self, segment: &'a LinkedSegment, tokens: &'a [RowAt], outs: &'a [RowAt]) -> Ports<'a> {
         Ports { segment: segment.name, tokens, outs, outputs: &segment.outputs, slots: &self.slots }
     }
 
-    fn fill_inputs<'r>(&mut self, program: &Program, rows: Rows, of: impl Iterator<Item = &'r Row> + Clone) {
-        for (input, words) in program.inputs.iter().zip(&mut self.inputs).filter(|(input, _)| input.rows == rows) {
-            for (row, words) in of.clone().zip(words.chunks_exact_mut(input.width)) {
-                match input.kind {
-                    Builtin::Token => words[0] = row.token,
-                    Builtin::Position => words[0] = row.pos,
-                    Builtin::Conversation => words[0] = row.conv.0,
-                    Builtin::RotaryPosition => words.iter_mut().zip(row.rpos).for_each(|(word, pos)| *word = pos as u32),
-                    Builtin::NextToken => unreachable!("refused when the program was checked"),
-                }
-            }
-        }
-    }
-
-    /// Runs a segment's ops; those over the step's rows only when `tokens_too`.
+    /// Runs a segment's ops over these rows of the step, where there are any, and over this slice of the wanted ones.
     fn run_ops(
         &mut self,
         segment: &LinkedSegment,
         states: &mut States,
         checked: &CheckedStep,
-        outs: &[RowAt],
-        sampling: &[Sampling],
-        tokens_too: bool,
+        tokens: Range<usize>,
+        slice: Option<Range<usize>>,
     ) -> Result<()> {
+        let slice = slice.unwrap_or_default();
+        let (outs, sampling) = (&checked.outs[slice.clone()], &checked.sampling[slice]);
         for (index, op) in segment.ops.iter().enumerate() {
-            let rows = match op.rows {
-                Rows::Tokens if !tokens_too => continue,
-                Rows::Tokens => &checked.tokens[..],
-                Rows::Outs if outs.is_empty() => continue,
-                Rows::Outs => outs,
+            let over = match op.rows {
+                Rows::Tokens => Over { rows: &checked.tokens[tokens.clone()], first: tokens.start, sampling: &[] },
+                Rows::Outs => Over { rows: outs, first: 0, sampling },
             };
-            let sampling = if op.rows == Rows::Outs { sampling } else { &[] };
-            self.run_op(op, rows, sampling, states)
-                .map_err(|fault| Error::run(format!("{} op {index} {}: {fault}", segment.name, op.id)))?;
+            if over.rows.is_empty() {
+                continue;
+            }
+            self.run_op(op, &over, states).map_err(|fault| Error::run(format!("{} op {index} {}: {fault}", segment.name, op.id)))?;
         }
         Ok(())
     }
 
-    fn run_op(&mut self, op: &LinkedOp, rows: &[RowAt], sampling: &[Sampling], states: &mut States) -> std::result::Result<(), String> {
+    fn run_op(&mut self, op: &LinkedOp, over: &Over<'_>, states: &mut States) -> std::result::Result<(), String> {
+        let program = self.program.clone();
         // Outputs never share a slot with inputs, so they can be borrowed apart by taking them out.
         let mut taken: Vec<(usize, Vec<u32>)> = op.outs.iter().map(|(slot, _)| (*slot, std::mem::take(&mut self.slots[*slot]))).collect();
-        let mut outs: Vec<ColumnsMut<'_>> =
-            taken.iter_mut().zip(&op.outs).map(|((_, words), (_, width))| ColumnsMut::new(words, *width)).collect();
-        let ins: Vec<Columns<'_>> = op.ins.iter().map(|operand| columns(operand, &self.slots, &self.inputs)).collect();
+        let mut outs: Vec<ColumnsMut<'_>> = taken
+            .iter_mut()
+            .zip(&op.outs)
+            .map(|((slot, words), (_, width))| ColumnsMut::new(&mut words[over.first_in(&program.slots[*slot]) * width..], *width))
+            .collect();
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let ins: Vec<Columns<'_>> = op.ins.iter().map(|operand| self.columns(operand, over)).collect();
         let mut call = CpuCall {
-            rows,
+            rows: over.rows,
             ins: &ins,
             outs: &mut outs,
             weights: &op.weights,
             groups: &op.groups,
             store: &*self.weights,
             states: &mut OpStates { states, ids: &op.states },
-            sampling,
-            scratch: &mut self.scratch,
+            sampling: over.sampling,
+            scratch: &mut scratch,
         };
         let result = (op.kernel)(&mut call);
+        self.scratch = scratch;
         for (slot, words) in taken {
             self.slots[slot] = words;
         }
         result
     }
-}
 
-fn columns<'a>(operand: &PlacedOperand, slots: &'a [Vec<u32>], inputs: &'a [Vec<u32>]) -> Columns<'a> {
-    let words = match operand.place {
-        Place::Slot(slot) => &slots[slot],
-        Place::Input(input) => &inputs[input],
-    };
-    Columns::new(words, operand.stride, operand.col0, operand.ncols)
+    /// An operand from the first of these rows on. One of the step's rows that an op over wanted rows reads begins at row 0.
+    fn columns(&self, operand: &PlacedOperand, over: &Over<'_>) -> Columns<'_> {
+        let (words, first) = match operand.place {
+            Place::Slot(slot) => (&self.slots[slot], over.first_in(&self.program.slots[slot])),
+            Place::Input(input) => (&self.inputs[input], over.first),
+        };
+        Columns::new(&words[first * operand.stride..], operand.stride, operand.col0, operand.ncols)
+    }
 }
 
 fn zeroed(rows: usize, width: usize) -> Result<Vec<u32>> {

@@ -9,6 +9,7 @@ use coli_shaders::ops::norm::NormParams;
 use coli_shaders::ops::{matmul, norm, sample, take};
 
 use super::*;
+use crate::Row;
 use crate::small_model::{CONTEXT, EPS, HIDDEN, Numbers, Parts, VOCAB, reference};
 use crate::state::ConvId;
 

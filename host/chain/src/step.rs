@@ -18,6 +18,8 @@ pub struct Row {
     pub rpos: [i32; 4],
     /// Its token.
     pub token: u32,
+    /// The token after it, where that is known: within a prompt. Draft segments take the sampled one where it is not.
+    pub next: Option<u32>,
     /// Whether its outputs are wanted, and how a token is chosen from them.
     pub out: Option<Sampling>,
     /// Whether the conversation may be rewound to just after this row, once the step has run: rows of a verify, before it is known which
@@ -28,7 +30,7 @@ pub struct Row {
 impl Row {
     /// A text row.
     pub fn text(conv: ConvId, pos: u32, token: u32, out: Option<Sampling>) -> Self {
-        Self { conv, pos, rpos: [pos as i32; 4], token, out, rewindable: false }
+        Self { conv, pos, rpos: [pos as i32; 4], token, next: None, out, rewindable: false }
     }
 }
 
@@ -57,15 +59,15 @@ impl Step {
         let mut seen: HashMap<ConvId, usize> = HashMap::new();
         for (index, row) in self.rows.iter().enumerate() {
             let fault = |what: String| Error::run(format!("row {index} of the step: {what}"));
-            if row.token >= vocab {
-                return Err(fault(format!("token {} of a vocabulary of {vocab}", row.token)));
+            if let Some(token) = [Some(row.token), row.next].into_iter().flatten().find(|token| *token >= vocab) {
+                return Err(fault(format!("token {token} of a vocabulary of {vocab}")));
             }
             let next = match seen.get(&row.conv) {
                 Some(last) if last + 1 == index => grows.last().map_or(0, |grow| grow.len),
                 Some(_) => return Err(fault(format!("rows of conversation {} are not together", row.conv.0))),
                 None => {
                     let len = states.len(row.conv).ok_or_else(|| fault(format!("conversation {} is not open", row.conv.0)))?;
-                    grows.push(Grow { conv: row.conv, len, marked: vec![] });
+                    grows.push(Grow { conv: row.conv, len, tokens: vec![], marked: vec![] });
                     len
                 }
             };
@@ -75,6 +77,7 @@ impl Step {
             seen.insert(row.conv, index);
             if let Some(grow) = grows.last_mut() {
                 grow.len = next.saturating_add(1);
+                grow.tokens.push(row.token);
                 grow.marked.extend(row.rewindable.then_some(grow.len));
             }
         }

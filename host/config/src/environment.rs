@@ -30,10 +30,10 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// The environment of this process and build.
+    /// The environment of this process, and what the build left in the program.
     #[allow(clippy::disallowed_methods)] // The one reader that the ban sends everyone to.
-    pub fn read() -> Result<Self> {
-        Self::from_values(std::env::vars_os(), Baked::of_this_build())
+    pub fn read(baked: Baked) -> Result<Self> {
+        Self::from_values(std::env::vars_os(), baked)
     }
 
     /// An environment with these variables.

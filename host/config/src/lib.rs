@@ -12,7 +12,7 @@ mod table;
 mod value;
 
 pub use environment::Environment;
-pub use places::{Baked, Place};
+pub use places::{Baked, COMMIT, Place};
 pub use suggest::nearest;
 pub use table::{Fallback, Key, PREFIX, Reader, SETTINGS, Setting, Unit};
 pub use value::{Source, Value, Values};

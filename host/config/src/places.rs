@@ -9,15 +9,28 @@ use crate::table::Key;
 use crate::value::{Source, path_list};
 
 /// Folders that were known when the binary was built: those of its source tree. They are the last places looked in, so that a binary run
-/// from a build folder works from anywhere. A release is built with both empty.
+/// from a build folder works from anywhere. A release has none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Baked {
     /// Plugin folders.
     pub plugin_path: Vec<PathBuf>,
     /// The demo model.
     pub demo: Option<PathBuf>,
-    /// The commit of the source tree, empty where it was none.
-    pub commit: &'static str,
+}
+
+/// The commit of the source tree, empty where it was none.
+pub const COMMIT: &str = match option_env!("COLI_COMMIT") {
+    Some(commit) => commit,
+    None => "",
+};
+
+/// The [`Baked`] of the binary that says this. A macro, so that the folders are compiled into that binary and not into this crate: the
+/// program of a release is made of the same crates and differs in its `main` alone.
+#[macro_export]
+macro_rules! baked {
+    () => {
+        $crate::Baked::from_texts(option_env!("COLI_PLUGIN_PATH"), option_env!("COLI_DEMO"))
+    };
 }
 
 /// A place to look in, and what put it on the list.
@@ -27,23 +40,19 @@ pub struct Place {
     pub path: PathBuf,
     /// Where it comes from, for messages: `COLI_PLUGIN_PATH`.
     pub origin: &'static str,
+    /// Whether a person named it, so that it must be there.
+    pub named: bool,
 }
 
 const SYSTEM: [&str; 2] = ["/usr/local/lib/coli", "/usr/lib/coli"];
 const SOURCE_TREE: &str = "the source tree this binary was built from";
 
 impl Baked {
-    /// What this build left.
-    pub fn of_this_build() -> Self {
-        let folders = Self::from_texts(option_env!("COLI_PLUGIN_PATH"), option_env!("COLI_DEMO"));
-        Self { commit: option_env!("COLI_COMMIT").unwrap_or_default(), ..folders }
-    }
-
     /// From the texts of the two variables. A relative path is dropped: it meant the folder of the build.
-    fn from_texts(plugin_path: Option<&str>, demo: Option<&str>) -> Self {
+    pub fn from_texts(plugin_path: Option<&str>, demo: Option<&str>) -> Self {
         let absolute = |text: Option<&str>| path_list(text.unwrap_or_default().as_ref()).into_iter().filter(|path| path.is_absolute());
         let demo = demo.map(PathBuf::from).filter(|path| path.is_absolute());
-        Self { plugin_path: absolute(plugin_path).collect(), demo, commit: "" }
+        Self { plugin_path: absolute(plugin_path).collect(), demo }
     }
 }
 
@@ -88,9 +97,10 @@ impl Environment {
     /// Folders of plugins, in search order. `home` is [`Environment::home_folder`].
     pub fn plugin_places(&self, home: &Path) -> Vec<Place> {
         let mut places: Vec<Place> = Vec::new();
-        let mut add = |path: PathBuf, origin| places.push(Place { path, origin });
         let origin = self.origin(Key::PluginPath);
-        self.values.paths(Key::PluginPath).iter().for_each(|path| add(path.clone(), origin));
+        let named = self.values.paths(Key::PluginPath).iter().cloned();
+        places.extend(named.map(|path| Place { path, origin, named: true }));
+        let mut add = |path: PathBuf, origin| places.push(Place { path, origin, named: false });
         add(home.join("models"), "beside the executable");
         if let Some(data) = self.user_data_folder() {
             add(data.join("models"), "the user's data folder");
@@ -102,9 +112,9 @@ impl Environment {
 
     /// Folders that may hold the demo model, in search order. `home` is [`Environment::home_folder`].
     pub fn demo_places(&self, home: &Path) -> Vec<Place> {
-        let beside = Place { path: home.join("demo"), origin: "beside the executable" };
-        let named = self.values.path(Key::Demo).map(|path| Place { path: path.into(), origin: self.origin(Key::Demo) });
-        let baked = self.baked.demo.clone().map(|path| Place { path, origin: SOURCE_TREE });
+        let beside = Place { path: home.join("demo"), origin: "beside the executable", named: false };
+        let named = self.values.path(Key::Demo).map(|path| Place { path: path.into(), origin: self.origin(Key::Demo), named: true });
+        let baked = self.baked.demo.clone().map(|path| Place { path, origin: SOURCE_TREE, named: false });
         [Some(beside), named, baked].into_iter().flatten().collect()
     }
 }
@@ -139,6 +149,7 @@ mod tests {
         assert_eq!(paths(&places), ["dev", "/more", "/opt/coli/models", user, system[0], system[1], "/src/models"]);
         assert_eq!(places[0].origin, "COLI_PLUGIN_PATH");
         assert_eq!(places[6].origin, SOURCE_TREE);
+        assert_eq!(places.iter().map(|place| place.named).collect::<Vec<_>>(), [true, true, false, false, false, false, false]);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! A look at a library file before the system's loader maps it.
 //!
 //! The loader maps segments without comparing them with the file's length, so a file that was cut short would end the process by a signal
-//! at the first touch of a missing page. It also reports a library for another processor as a file that does not exist.
+//! at the first touch of a missing page. It also reports a library for another processor as a file that does not exist. And it maps code
+//! that was never written, as a download or a copy that was broken off leaves it in a file of full length: zeros, which crash when they
+//! are run, and that may be long after the library has opened.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -10,7 +12,12 @@ use std::path::Path;
 const HEADER: usize = 64;
 const SEGMENT: usize = 56;
 const SECTION: usize = 64;
-const LOAD: u32 = 1;
+/// A section whose bytes are not in the file.
+const NO_BITS: u32 = 8;
+/// The flag of a section that is code.
+const CODE: u64 = 4;
+/// What file systems leave out is a multiple of this, and no code has so many zeros.
+const HOLE: usize = 4096;
 const SHARED: u16 = 3;
 const CLASS_64: u8 = 2;
 
@@ -44,15 +51,38 @@ fn check_elf(file: &mut (impl Read + Seek), len: u64) -> Result<(), String> {
         return Err("is not a shared library".into());
     }
     for segment in read_at(file, segments, count * SEGMENT, len)?.chunks_exact(SEGMENT) {
-        if word(segment, 0) == LOAD {
-            within(long(segment, 8), long(segment, 32), len)?;
+        within(long(segment, 8), long(segment, 32), len)?;
+    }
+    // A library may come without section headers. Linkers write them last, so they tell of a cut that only lost what is not mapped.
+    let (sections, count) = (long(&header, 40), usize::from(half(&header, 60)));
+    if sections == 0 || count == 0 {
+        return Ok(());
+    }
+    if usize::from(half(&header, 58)) != SECTION {
+        return Err("is not a shared library".into());
+    }
+    read_at(file, sections, count * SECTION, len)?.chunks_exact(SECTION).try_for_each(|section| check_section(file, section, len))
+}
+
+fn check_section(file: &mut (impl Read + Seek), section: &[u8], len: u64) -> Result<(), String> {
+    let (kind, flags, start, size) = (word(section, 4), long(section, 8), long(section, 24), long(section, 32));
+    if kind == 0 || kind == NO_BITS {
+        return Ok(());
+    }
+    within(start, size, len)?;
+    if flags & CODE == 0 {
+        return Ok(());
+    }
+    // Within the file, and holes lie at multiples of their size.
+    let end = start + size;
+    let mut at = start.next_multiple_of(HOLE as u64);
+    while at.checked_add(HOLE as u64).is_some_and(|next| next <= end) {
+        if read_at(file, at, HOLE, len)?.iter().all(|byte| *byte == 0) {
+            return Err(format!("was not written whole: its code has {HOLE} zeros at byte {at}"));
         }
+        at += HOLE as u64;
     }
-    // Linkers write the section table last, so it tells of a cut that only lost what the loader does not map.
-    match long(&header, 40) {
-        0 => Ok(()),
-        sections => within(sections, u64::from(half(&header, 60)) * SECTION as u64, len),
-    }
+    Ok(())
 }
 
 /// The processor's code in an ELF header, where it is known here.
@@ -132,6 +162,41 @@ mod tests {
             bytes[at] = value;
             assert!(verdict(&bytes).unwrap_err().contains(text), "{at}");
         }
+    }
+
+    /// Where the headers of the sections that are code begin.
+    fn code(bytes: &[u8]) -> Vec<usize> {
+        let (start, count) = (long(bytes, 40) as usize, usize::from(half(bytes, 60)));
+        let headers = (0..count).map(|index| start + index * SECTION);
+        headers.filter(|at| word(bytes, at + 4) != NO_BITS && long(bytes, at + 8) & CODE != 0).collect()
+    }
+
+    #[test]
+    fn code_that_was_never_written_is_refused() {
+        let own = own();
+        let largest = code(&own).into_iter().max_by_key(|at| long(&own, at + 32)).unwrap();
+        let start = (long(&own, largest + 24) as usize).next_multiple_of(HOLE);
+        for hole in [start, start + 3 * HOLE] {
+            let mut bytes = own.clone();
+            bytes[hole..hole + HOLE].fill(0);
+            assert!(verdict(&bytes).unwrap_err().contains(&format!("its code has 4096 zeros at byte {hole}")));
+            bytes[hole + 7] = 1;
+            assert_eq!(verdict(&bytes), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_section_that_lies_outside_of_the_file_is_refused() {
+        let own = own();
+        for (field, value) in [(24, u64::MAX), (24, own.len() as u64), (32, u64::MAX), (32, own.len() as u64)] {
+            let mut bytes = own.clone();
+            let at = code(&own)[0] + field;
+            bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+            assert!(verdict(&bytes).unwrap_err().contains("cut short"), "{field} {value}");
+        }
+        let mut bytes = own;
+        bytes[58] = 3;
+        assert!(verdict(&bytes).unwrap_err().contains("not a shared library"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -102,7 +102,11 @@ impl Manifest {
 /// The bytes of a regular file that is not too large.
 fn read_bounded(path: &Path) -> std::result::Result<Vec<u8>, String> {
     // Asked before opening: opening a pipe would wait for its other end.
-    let facts = std::fs::metadata(path).map_err(|error| format!("cannot be read: {error}"))?;
+    let facts =
+        std::fs::metadata(path).map_err(|error| match path.ancestors().take(2).find(|part| part.is_symlink() && !part.exists()) {
+            Some(link) if error.kind() == ErrorKind::NotFound => format!("cannot be read: the link {} leads nowhere", link.display()),
+            _ => format!("cannot be read: {error}"),
+        })?;
     if !facts.is_file() {
         return Err("is not a file".into());
     }

@@ -3,17 +3,20 @@
 //! The system's loader trusts what it maps, and a library's initialisers run before anything can be asked of it: a file that is half
 //! zeros, or an initialiser that aborts, ends the process that opens it. So a [`Checker`] has the program itself, started with a hidden
 //! command that calls [`check_here`], open the library; a child that ends in any way but with an answer is a refusal. Crashes are
-//! remembered, and so is that a library opens, so that a run pays for the child once.
+//! remembered, and so is that a library opens, so that a run pays for the child once. A library that opens is also asked what any model
+//! would have it asked, of a model that has nothing: code that is broken shows where it is run.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use coli_plugin_api::describe::{Container, DescribeRequest};
 use serde::{Deserialize, Serialize};
 
 use crate::load::Library;
 use crate::manifest::Manifest;
+use crate::model::PluginModel;
 use crate::search::Found;
 use crate::verdicts::{Identity, Verdict, Verdicts};
 
@@ -158,10 +161,21 @@ fn signal(_: ExitStatus) -> Option<i32> {
 pub fn check_here(manifest: &Path, library: &Path) -> String {
     let opened = Manifest::try_read(manifest).and_then(|read| {
         let (manifest_path, library, origin) = (manifest.into(), library.into(), String::new());
-        Library::try_load(&Found { manifest: read, manifest_path, library, origin })
+        let found = Found { manifest: read, manifest_path, library, origin };
+        Library::try_load(&found).map(|library| exercise(&library, &found.manifest))
     });
     // Text alone always has a JSON form.
     serde_json::to_string(&Answer { refused: opened.err() }).unwrap_or_default()
+}
+
+/// Calls what needs no weights. The replies do not matter, and most are errors: whoever opens a real model hears of its own. What matters
+/// is that the process is still there.
+fn exercise(library: &Library, manifest: &Manifest) {
+    let Ok(model) = PluginModel::new(library) else { return };
+    let config = serde_json::json!({ "model_type": manifest.model_types.first() });
+    // Dropped, not looked at: see above.
+    let _ = model.describe(&DescribeRequest { container: Container::Hf, config, tensors: vec![], tokenizer: None });
+    manifest.own_ops.iter().for_each(|op| drop(model.own_cases(op)));
 }
 
 #[cfg(test)]

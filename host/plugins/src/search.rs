@@ -22,6 +22,8 @@ pub struct Folder {
     pub path: PathBuf,
     /// What put it on the list, for messages.
     pub origin: String,
+    /// Whether a person named it. Such a folder must be there; of the others each may be missing.
+    pub named: bool,
 }
 
 /// What a plugin may count on.
@@ -70,7 +72,8 @@ pub struct Plugins {
     request: Option<Request>,
     candidates: Vec<Candidate>,
     folders: Vec<Folder>,
-    notes: Vec<String>,
+    /// What is wrong with the first folder that was named and cannot be searched.
+    lacking: Option<Error>,
     checker: Option<Checker>,
 }
 
@@ -93,7 +96,7 @@ impl Plugins {
     /// it accepted or refused, so that what runs does not change behind a refusal. An error is only about the request.
     pub fn discover(request: Option<&Request>, folders: &[Folder], host: Host<'_>) -> Result<Self> {
         let (request_kept, folders_kept) = (request.cloned(), folders.to_vec());
-        let mut plugins = Self { request: request_kept, candidates: Vec::new(), folders: folders_kept, notes: Vec::new(), checker: None };
+        let mut plugins = Self { request: request_kept, candidates: Vec::new(), folders: folders_kept, lacking: None, checker: None };
         // One manifest may be reached by several folders: the build's own are often named by the environment as well.
         let mut seen = HashSet::new();
         if let Some((request, target)) = request.and_then(|request| Some((request, request.target().transpose()?))) {
@@ -112,8 +115,12 @@ impl Plugins {
         Ok(plugins)
     }
 
-    /// The plugin for a model: the requested one if it serves the model, else the first that does.
+    /// The plugin for a model: the requested one if it serves the model, else the first that does. An error where a folder that was named
+    /// cannot be searched: the plugin that is meant may be there, and another one should not take its place.
     pub fn select(&self, kind: ModelKind<'_>) -> Result<Selection<'_>> {
+        if let Some(error) = &self.lacking {
+            return Err(error.clone());
+        }
         if let Some(plugin) = self.requested()? {
             return match kind.served_by(&plugin.manifest) {
                 true => Ok(Selection { plugin, note: None }),
@@ -179,14 +186,14 @@ impl Plugins {
         }
     }
 
-    /// What became of each candidate, in search order.
+    /// What became of each candidate, in search order; a folder that cannot be searched is one as well.
     pub fn listings(&self) -> Vec<Listing> {
         self.candidates.iter().map(Candidate::listing).collect()
     }
 
-    /// A line for each candidate and for each folder that could not be searched.
+    /// A line for each candidate.
     pub fn log_lines(&self) -> Vec<String> {
-        self.listings().iter().map(Listing::to_string).chain(self.notes.iter().cloned()).collect()
+        self.listings().iter().map(Listing::to_string).collect()
     }
 
     fn accepted(&self) -> impl Iterator<Item = &Found> {
@@ -207,25 +214,35 @@ impl Plugins {
         self.candidates.push(Candidate { manifest_path, origin: origin.into(), outcome });
     }
 
-    /// The manifests of a folder in the order of their names. A folder that does not exist has none.
+    /// The manifests of a folder in the order of their names.
     fn scan(&mut self, folder: &Folder) -> Vec<PathBuf> {
         let names = std::fs::read_dir(&folder.path).and_then(|entries| {
             let mut names = entries.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<Vec<OsString>>>()?;
             names.sort();
             Ok(names)
         });
-        let names = names.unwrap_or_else(|error| {
-            if error.kind() != ErrorKind::NotFound {
-                self.notes.push(format!("plugin folder {} (from {}) cannot be searched: {error}", folder.path.display(), folder.origin));
+        match names {
+            Ok(names) => names.into_iter().filter_map(|name| manifest_of(&folder.path, name)).collect(),
+            Err(error) => {
+                self.lack(folder, &error);
+                Vec::new()
             }
-            Vec::new()
-        });
-        let manifest = |name: OsString| {
-            let mut file = name.clone();
-            file.push(MANIFEST_SUFFIX);
-            folder.path.join(name).join(file)
-        };
-        names.into_iter().map(manifest).filter(|path| path.exists()).collect()
+        }
+    }
+
+    /// Keeps a folder that cannot be searched, unless it is one that may be missing.
+    fn lack(&mut self, folder: &Folder, error: &std::io::Error) {
+        let missing = error.kind() == ErrorKind::NotFound;
+        if missing && !folder.named {
+            return;
+        }
+        let why = if missing { "does not exist".to_string() } else { format!("cannot be searched: {error}") };
+        let (path, origin) = (folder.path.display(), &folder.origin);
+        if folder.named && self.lacking.is_none() {
+            self.lacking = Some(Error::usage(format!("plugin folder `{path}` {why}; it comes from {origin}, correct it there")));
+        }
+        let outcome = Outcome::Refused { manifest: None, library: None, reason: format!("plugin folder {path} {why}") };
+        self.candidates.push(Candidate { manifest_path: folder.path.clone(), origin: origin.clone(), outcome });
     }
 
     /// Which plugins there are, for an error about one that is not.
@@ -250,6 +267,22 @@ impl Plugins {
         let served = if served.is_empty() { self.known() } else { format!("served are {}", served.join("; ")) };
         Error::refused(format!("no plugin serves {}{}; {served}", kind.words(), would.unwrap_or_default()))
     }
+}
+
+/// The manifest of an entry of a folder; `None` where it is no plugin. What cannot be looked at counts as one, and so does a link that
+/// leads nowhere: reading it gives the reason of its refusal.
+fn manifest_of(folder: &Path, name: OsString) -> Option<PathBuf> {
+    let entry = folder.join(&name);
+    let mut file = name;
+    file.push(MANIFEST_SUFFIX);
+    let manifest = entry.join(file);
+    let there = match manifest.symlink_metadata().map_err(|error| error.kind()) {
+        Ok(_) => true,
+        Err(ErrorKind::NotFound) => entry.is_symlink() && !entry.exists(),
+        Err(ErrorKind::NotADirectory | ErrorKind::InvalidFilename) => false,
+        Err(_) => true,
+    };
+    there.then_some(manifest)
 }
 
 /// Compares a manifest with the host, before its library is opened.

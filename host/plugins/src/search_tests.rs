@@ -49,7 +49,8 @@ impl Tree {
     }
 
     fn discover(&self, request: Option<&str>, folders: &[&str]) -> Result<Plugins> {
-        let folders: Vec<Folder> = folders.iter().map(|name| Folder { path: self.path(name), origin: format!("<{name}>") }).collect();
+        let folders: Vec<Folder> =
+            folders.iter().map(|name| Folder { path: self.path(name), origin: format!("<{name}>"), named: false }).collect();
         Plugins::discover(request.map(Request::parse).as_ref(), &folders, Host { ops: &OPS, home: &self.path("home") })
     }
 }

@@ -23,6 +23,9 @@ const INDEX: &str = "model.safetensors.index.json";
 const INDEX_BYTES_MAX: u64 = 256 << 20;
 /// Configuration files are read whole, and their values take many times their bytes; the largest published one has some 100 KB.
 const CONFIG_BYTES_MAX: u64 = 8 << 20;
+/// Published configurations have less than ten levels. A parser's bound is about 128, and a plugin gets this within another object: one
+/// that is refused there would look like a fault of the plugin.
+const DEPTH_MAX: usize = 64;
 
 /// A stored tensor.
 #[derive(Debug)]
@@ -56,10 +59,11 @@ pub struct Checkpoint {
 /// Opens the model in `dir` and checks everything that can be checked without reading weights.
 pub fn open(dir: &Path) -> Result<Checkpoint> {
     check_folder(dir)?;
-    let config = read_json(&dir.join("config.json"), CONFIG_BYTES_MAX)?
-        .ok_or_else(|| Error::refused(format!("`{}` is missing; {NEEDED}", dir.join("config.json").display())))?;
-    if !config.is_object() {
-        return Err(Error::refused(format!("`{}` is not a JSON object", dir.join("config.json").display())));
+    let missing = || Error::refused(format!("`{}` is missing; {NEEDED}", dir.join("config.json").display()));
+    let config = optional_object(&dir.join("config.json"))?.ok_or_else(missing)?;
+    if depth(&config) > DEPTH_MAX {
+        let path = dir.join("config.json");
+        return Err(Error::refused(format!("`{}`: its values are nested more than {DEPTH_MAX} deep", path.display())));
     }
     let mut checkpoint = Checkpoint { dir: dir.to_path_buf(), config, files: Vec::new(), tensors: Vec::new(), by_name: HashMap::new() };
     if dir.join(SINGLE).exists() {
@@ -108,9 +112,9 @@ impl Checkpoint {
         self.files.iter().any(|file| same(&file.path)) || OWN_FILES.iter().any(|name| same(&self.dir.join(name)))
     }
 
-    /// A JSON file of the folder, `None` where there is none.
-    pub fn optional_json(&self, name: &str) -> Result<Option<Value>> {
-        read_json(&self.dir.join(name), CONFIG_BYTES_MAX)
+    /// A JSON object in a file of the folder, `None` where there is no such file.
+    pub fn optional_object(&self, name: &str) -> Result<Option<Value>> {
+        optional_object(&self.dir.join(name))
     }
 
     /// Position of a tensor in [`Self::tensors`].
@@ -218,6 +222,23 @@ fn check_folder(dir: &Path) -> Result<()> {
     }))
 }
 
+/// The JSON object in a configuration file, `None` where there is no such file.
+pub fn optional_object(path: &Path) -> Result<Option<Value>> {
+    match read_json(path, CONFIG_BYTES_MAX)? {
+        Some(other) if !other.is_object() => Err(Error::refused(format!("`{}` is not a JSON object", path.display()))),
+        value => Ok(value),
+    }
+}
+
+/// Levels of objects and lists, one within the other. The parser has a bound of its own, so this ends.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
+        Value::Array(list) => 1 + list.iter().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
 /// A JSON file, `None` where there is none.
 fn read_json(path: &Path, bytes_max: u64) -> Result<Option<Value>> {
     let Some(bytes) = files::read_bounded(path, bytes_max)? else { return Ok(None) };
@@ -275,8 +296,13 @@ mod tests {
         let facts: Vec<_> = checkpoint.facts().into_iter().map(|fact| (fact.name, fact.kind, fact.shape)).collect();
         assert_eq!(facts, [("q".into(), "i8".into(), vec![3]), ("w".into(), "bf16".into(), vec![2, 3])]);
         assert_eq!(checkpoint.tensors()[1].bytes, 12);
-        assert_eq!(checkpoint.optional_json("generation_config.json").unwrap(), Some(json!({"eos_token_id": 0})));
-        assert_eq!(checkpoint.optional_json("none.json").unwrap(), None);
+        assert_eq!(checkpoint.optional_object("generation_config.json").unwrap(), Some(json!({"eos_token_id": 0})));
+        assert_eq!(checkpoint.optional_object("none.json").unwrap(), None);
+        for other in ["[]", "null", "3", "\"x\""] {
+            std::fs::write(dir.path().join("other.json"), other).unwrap();
+            let error = checkpoint.optional_object("other.json").unwrap_err();
+            assert!(error.kind == Kind::Refused && error.text.ends_with("other.json` is not a JSON object"), "{error}");
+        }
     }
 
     #[test]
@@ -329,6 +355,21 @@ mod tests {
         assert!(refusal(open(&dir.path().join("config.json"))).contains("is not a folder"));
         std::fs::write(dir.path().join("x.gguf"), "").unwrap();
         assert!(refusal(open(&dir.path().join("x.gguf"))).contains("GGUF"));
+    }
+
+    #[test]
+    fn a_config_is_nested_no_deeper_than_any_that_is_published() {
+        let dir = shards();
+        let nested = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels - 1), "]".repeat(levels - 1));
+        let with = |levels: usize| {
+            std::fs::write(dir.path().join("config.json"), nested(levels)).unwrap();
+            open(dir.path())
+        };
+        assert!(with(DEPTH_MAX).is_ok());
+        for levels in [DEPTH_MAX + 1, 127, 128, 100_000] {
+            let text = refusal(with(levels));
+            assert!(text.contains("config.json`") && (text.contains("nested") || text.contains("recursion limit")), "{text}");
+        }
     }
 
     #[test]

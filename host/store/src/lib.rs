@@ -15,7 +15,7 @@ mod testing;
 mod view;
 mod write;
 
-pub use checkpoint::{Checkpoint, Tensor, open};
-pub use load::{Weights, load};
+pub use checkpoint::{Checkpoint, Tensor, open, optional_object};
+pub use load::{Progress, Weights, load};
 pub use plan::Plan;
 pub use write::{F32Tensor, OutFile, write_safetensors};

@@ -20,31 +20,34 @@ pub struct Weights {
     layout: Layout,
 }
 
-/// Checks the description against the checkpoint and reads its weights. `progress` hears of bytes read so far and of all of them.
-pub fn load(checkpoint: &Checkpoint, description: &Description, progress: &mut dyn FnMut(u64, u64)) -> Result<Weights> {
+/// Hears of bytes read so far and of all of them, after each piece. Its error ends the reading.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> Result<()>;
+
+/// Checks the description against the checkpoint and reads its weights.
+pub fn load(checkpoint: &Checkpoint, description: &Description, progress: Progress<'_>) -> Result<Weights> {
     Plan::new(checkpoint, description)?.load(progress)
 }
 
 impl Plan<'_> {
-    /// Reads the weights. `progress` hears of bytes read so far and of all of them.
-    pub fn load(self, progress: &mut dyn FnMut(u64, u64)) -> Result<Weights> {
+    /// Reads the weights.
+    pub fn load(self, progress: Progress<'_>) -> Result<Weights> {
         let mut memory = AlignedBytes::zeroed(self.bytes())?;
         let total = self.reads.iter().map(|read| read.span.bytes).sum();
         let mut done = 0;
-        progress(done, total);
+        progress(done, total)?;
         for read in &self.reads {
             // The whole memory is in this process's address space, so its offsets and lengths are usizes.
             let room = &mut memory.bytes_mut()[read.at as usize..][..read.span.bytes as usize];
             fill(self.checkpoint, read, room, &mut |bytes| {
                 done += bytes;
-                progress(done, total);
+                progress(done, total)
             })?;
         }
         Ok(Weights { memory, layout: self.layout })
     }
 }
 
-fn fill(checkpoint: &Checkpoint, read: &Read, room: &mut [u8], advance: &mut dyn FnMut(u64)) -> Result<()> {
+fn fill(checkpoint: &Checkpoint, read: &Read, room: &mut [u8], advance: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
     let tensor = &checkpoint.tensors()[read.span.tensor];
     let file = checkpoint.file_of(tensor);
     let mut offset = tensor.offset + read.span.offset;
@@ -52,7 +55,7 @@ fn fill(checkpoint: &Checkpoint, read: &Read, room: &mut [u8], advance: &mut dyn
         file.read_at(piece, offset)
             .map_err(|error| Error::run(format!("`{}`: reading tensor `{}`: {error}", file.path.display(), tensor.name)))?;
         offset += piece.len() as u64;
-        advance(piece.len() as u64);
+        advance(piece.len() as u64)?;
     }
     Ok(())
 }
@@ -71,7 +74,7 @@ impl Weights {
 
 impl WeightStore for Weights {
     fn weight(&self, id: WeightId) -> Option<WeightView<'_>> {
-        self.view(self.layout.weights.get(id.0 as usize)?)
+        self.view(self.layout.weights.get(id.0 as usize)?.as_ref()?)
     }
 
     fn expert(&self, group: GroupId, layer: u32, expert: u32, matrix: ExpertMatrix) -> Option<WeightView<'_>> {
@@ -99,7 +102,7 @@ mod tests {
     use std::path::Path;
 
     fn read(dir: &Path, description: &Description) -> Weights {
-        load(&open(dir).unwrap(), description, &mut |_, _| {}).unwrap()
+        load(&open(dir).unwrap(), description, &mut |_, _| Ok(())).unwrap()
     }
 
     /// The numbers of one weight, cut from `m` = 0..12 as [4, 3], `n` = 0..6 as [2, 3] and `v` = 0..4.
@@ -131,6 +134,11 @@ mod tests {
         // Rows of a concatenation may span its parts.
         assert_eq!(numbers(&[2, 3], rows(both(), 3, 2, 1)), [9., 10., 11., 0., 1., 2.]);
         assert_eq!(numbers(&[3, 3], rows(both(), 1, 3, 2)), [3., 4., 5., 9., 10., 11., 3., 4., 5.]);
+        // The first two rows of every three, as of heads that hold q beside a gate.
+        assert_eq!(numbers(&[4, 3], both().blocks(0, 2, 2, 3)), [0., 1., 2., 3., 4., 5., 9., 10., 11., 0., 1., 2.]);
+        assert_eq!(numbers(&[3, 3], both().blocks(1, 3, 1, 1)), [3., 4., 5., 6., 7., 8., 9., 10., 11.]);
+        assert_eq!(numbers(&[6], View::tensor("n").flat()), [0., 1., 2., 3., 4., 5.]);
+        assert_eq!(numbers(&[2], rows(View::tensor("n").flat(), 1, 2, 3)), [1., 4.]);
         assert_eq!(numbers(&[1, 3], rows(rows(View::tensor("m"), 1, 3, 1), 2, 1, 1)), [9., 10., 11.]);
     }
 
@@ -189,9 +197,28 @@ mod tests {
         let mut description = describe(&[4, 3], View::tensor("m"));
         description.vector("v", 4, View::tensor("v"));
         let mut seen = Vec::new();
-        load(&open(dir.path()).unwrap(), &description, &mut |done, total| seen.push((done, total))).unwrap();
+        load(&open(dir.path()).unwrap(), &description, &mut |done, total| {
+            seen.push((done, total));
+            Ok(())
+        })
+        .unwrap();
         assert_eq!((seen[0], seen.last()), ((0, 64), Some(&(64, 64))));
         assert!(seen.is_sorted());
+    }
+
+    #[test]
+    fn an_error_of_the_progress_ends_the_reading() {
+        let dir = model(&[Stored::f32("m", &[4, 3]), Stored::f32("v", &[4])]);
+        let mut description = describe(&[4, 3], View::tensor("m"));
+        description.vector("v", 4, View::tensor("v"));
+        for after in 0..3 {
+            let mut calls = 0;
+            let error = load(&open(dir.path()).unwrap(), &description, &mut |_, _| {
+                calls += 1;
+                if calls > after { Err(Error::run("enough")) } else { Ok(()) }
+            });
+            assert_eq!((error.unwrap_err().text.as_str(), calls), ("enough", after + 1));
+        }
     }
 
     #[test]
@@ -200,7 +227,7 @@ mod tests {
         let checkpoint = open(dir.path()).unwrap();
         let file = std::fs::OpenOptions::new().write(true).open(dir.path().join("model.safetensors")).unwrap();
         file.set_len(100).unwrap();
-        let error = load(&checkpoint, &describe(&[4, 3], View::tensor("m")), &mut |_, _| {}).unwrap_err();
+        let error = load(&checkpoint, &describe(&[4, 3], View::tensor("m")), &mut |_, _| Ok(())).unwrap_err();
         assert_eq!(error.kind, coli_base::Kind::Run);
         assert!(error.text.contains("model.safetensors") && error.text.contains("`m`"), "{error}");
     }
@@ -220,7 +247,7 @@ mod tests {
             }
         }
         let stored: u64 = checkpoint.tensors().iter().map(|tensor| tensor.bytes).sum();
-        let weights = load(&checkpoint, &description, &mut |_, _| {}).unwrap();
+        let weights = load(&checkpoint, &description, &mut |_, _| Ok(())).unwrap();
         assert!(weights.bytes() >= stored && weights.bytes() - stored < stored / 500, "{} of {stored}", weights.bytes());
         for (id, tensor) in checkpoint.tensors().iter().enumerate() {
             let view = weights.weight(WeightId(id as u32)).unwrap();

@@ -4,11 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use coli_base::{Error, Result};
 use coli_plugin_api::describe::{Description, ExpertGroup, ExpertView, Residency, View, Weight};
+use coli_plugin_api::program::{GroupId, WeightId};
 use coli_shaders::formats::Format;
 
 use crate::checkpoint::Checkpoint;
 use crate::memory::ALIGN;
-use crate::view::{self, Selection, Span};
+use crate::view::{self, Blocks, Selection, Span};
 
 /// What [`crate::load`] will do.
 #[derive(Debug)]
@@ -23,8 +24,8 @@ pub struct Plan<'a> {
 /// Where each matrix lies in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
-    /// The description's weights, by id.
-    pub(crate) weights: Vec<Matrix>,
+    /// The description's weights, by id, where they are wanted.
+    pub(crate) weights: Vec<Option<Matrix>>,
     /// Its groups, by id.
     pub(crate) groups: Vec<Group>,
 }
@@ -53,15 +54,27 @@ pub(crate) struct Read {
 }
 
 impl<'a> Plan<'a> {
-    /// Checks names, shapes, views and formats of everything that the description uses.
+    /// Checks names, shapes, views and formats of everything that the description names.
     pub fn new(checkpoint: &'a Checkpoint, description: &Description) -> Result<Self> {
+        Self::of(checkpoint, description, |_| true, |_| true)
+    }
+
+    /// The same for some of its weights and groups only.
+    pub fn of(
+        checkpoint: &'a Checkpoint,
+        description: &Description,
+        weight: impl Fn(WeightId) -> bool,
+        group: impl Fn(GroupId) -> bool,
+    ) -> Result<Self> {
         let mut planner = Planner { checkpoint, reads: Vec::new(), placed: HashMap::new(), bytes: 0 };
         let mut layout = Layout::default();
-        for weight in &description.weights {
-            layout.weights.push(planner.weight(weight).map_err(|error| error.within(&weight.role))?);
+        for (id, named) in (0..).zip(&description.weights) {
+            let wanted = weight(WeightId(id)).then(|| planner.weight(named).map_err(|error| error.within(&named.role)));
+            layout.weights.push(wanted.transpose()?);
         }
-        for group in &description.groups {
-            layout.groups.push(planner.group(group).map_err(|error| error.within(&group.role))?);
+        for (id, named) in (0..).zip(&description.groups) {
+            let wanted = group(GroupId(id)).then(|| planner.group(named).map_err(|error| error.within(&named.role)));
+            layout.groups.push(wanted.transpose()?.unwrap_or(Group { count: named.count, matrices: vec![] }));
         }
         let Planner { mut reads, bytes, .. } = planner;
         reads.sort_unstable_by_key(|read| {
@@ -139,7 +152,7 @@ impl Planner<'_> {
             Stored::Fused { all, stride, name, start } => {
                 // Below the tensor's number of rows, since `expert` is below its number of experts.
                 let first = u64::from(expert) * stride + u64::from(*start);
-                (view::rows(all, first, rows.into(), 1)?, View::tensor(*name))
+                (view::blocks(all, Blocks { start: first, rows: rows.into(), count: 1, step: rows.into() })?, View::tensor(*name))
             }
         };
         self.matrix(selection, &[rows, cols], (rows, cols), &view)
@@ -277,6 +290,11 @@ mod tests {
         for (start, count, step) in [(0, 5, 1), (4, 1, 1), (1, 2, 3), (u32::MAX, u32::MAX, u32::MAX)] {
             assert!(refusal(&[2, 3], rows(View::tensor("m"), start, count, step)).contains("beyond the 4 rows"));
         }
+        for (start, height, count, step) in [(0, 2, 3, 2), (3, 2, 1, 1), (0, u32::MAX, u32::MAX, u32::MAX)] {
+            assert!(refusal(&[2, 3], View::tensor("m").blocks(start, height, count, step)).contains("beyond the 4 rows"));
+        }
+        assert!(refusal(&[2, 3], View::tensor("m").blocks(0, 0, 1, 1)).contains("selects nothing"));
+        assert!(refusal(&[11], View::tensor("m").flat()).contains("the numbers of tensor `m` is [12]"));
         assert!(refusal(&[2, 3], rows(View::tensor("m"), 0, 0, 1)).contains("selects nothing"));
         assert!(refusal(&[2, 3], rows(View::tensor("m"), 0, 2, 0)).contains("selects nothing"));
         assert!(refusal(&[8, 3], View::Concat(vec![View::tensor("m"), View::tensor("h")])).contains("tensor `h`: is bf16"));

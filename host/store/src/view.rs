@@ -35,6 +35,15 @@ impl Selection {
         }
         self
     }
+
+    /// All numbers as one vector: the same bytes.
+    fn flat(mut self) -> Self {
+        let (dims, bytes) = (&self.dims, self.spans.iter().map(|span| span.bytes).sum::<u64>());
+        let numbers = dims.iter().product::<u64>();
+        self.row_bytes = bytes / numbers;
+        self.dims = vec![numbers];
+        self
+    }
 }
 
 /// Resolves a view against what is stored.
@@ -43,8 +52,13 @@ pub(crate) fn resolve(checkpoint: &Checkpoint, view: &View) -> Result<Selection>
         View::Tensor(name) => whole(checkpoint, name),
         View::Rows { of, start, count, step } => {
             let of = resolve(checkpoint, of)?;
-            rows(&of, (*start).into(), (*count).into(), (*step).into())
+            blocks(&of, Blocks { start: (*start).into(), rows: 1, count: (*count).into(), step: (*step).into() })
         }
+        View::Blocks { of, start, rows, count, step } => {
+            let of = resolve(checkpoint, of)?;
+            blocks(&of, Blocks { start: (*start).into(), rows: (*rows).into(), count: (*count).into(), step: (*step).into() })
+        }
+        View::Flat(of) => Ok(resolve(checkpoint, of)?.flat()),
         View::Concat(parts) => concat(checkpoint, parts),
     }
 }
@@ -53,7 +67,8 @@ pub(crate) fn resolve(checkpoint: &Checkpoint, view: &View) -> Result<Selection>
 pub(crate) fn name(view: &View) -> String {
     match view {
         View::Tensor(name) => format!("tensor `{name}`"),
-        View::Rows { of, .. } => format!("rows of {}", name(of)),
+        View::Rows { of, .. } | View::Blocks { of, .. } => format!("rows of {}", name(of)),
+        View::Flat(of) => format!("the numbers of {}", name(of)),
         View::Concat(parts) => match parts.first() {
             Some(first) => format!("{} joined with {} more", name(first), parts.len() - 1),
             None => "an empty concatenation".to_owned(),
@@ -79,24 +94,38 @@ pub(crate) fn whole(checkpoint: &Checkpoint, name: &str) -> Result<Selection> {
     Ok(Selection { format, dims, spans: vec![span], row_bytes: tensor.bytes / rows })
 }
 
-/// `count` rows from `start`, every `step`-th.
-pub(crate) fn rows(of: &Selection, start: u64, count: u64, step: u64) -> Result<Selection> {
-    if count == 0 || step == 0 {
-        return Err(Error::refused(format!("a view of {count} rows with step {step} selects nothing")));
+/// `count` blocks of `rows` rows, the first from `start`, each `step` rows after the one before.
+#[derive(Clone, Copy)]
+pub(crate) struct Blocks {
+    pub(crate) start: u64,
+    pub(crate) rows: u64,
+    pub(crate) count: u64,
+    pub(crate) step: u64,
+}
+
+pub(crate) fn blocks(of: &Selection, Blocks { start, rows, count, step }: Blocks) -> Result<Selection> {
+    let what = || if rows == 1 { format!("{count} rows") } else { format!("{count} blocks of {rows} rows") };
+    if count == 0 || step == 0 || rows == 0 {
+        return Err(Error::refused(format!("a view of {} with step {step} selects nothing", what())));
     }
-    let last = (count - 1).checked_mul(step).and_then(|reach| reach.checked_add(start));
-    if last.is_none_or(|last| last >= of.dims[0]) {
-        return Err(Error::refused(format!("{count} rows from {start} with step {step} reach beyond the {} rows", of.dims[0])));
+    let end = (count - 1).checked_mul(step).and_then(|reach| reach.checked_add(start)?.checked_add(rows));
+    if end.is_none_or(|end| end > of.dims[0]) {
+        return Err(Error::refused(format!("{} from {start} with step {step} reach beyond the {} rows", what(), of.dims[0])));
     }
     let mut spans = Vec::new();
-    if step == 1 {
-        cut(&of.spans, start * of.row_bytes, count * of.row_bytes, &mut spans);
+    if step == rows {
+        cut(&of.spans, start * of.row_bytes, count * rows * of.row_bytes, &mut spans);
     } else {
-        (0..count).for_each(|row| cut(&of.spans, (start + row * step) * of.row_bytes, of.row_bytes, &mut spans));
+        (0..count).for_each(|block| cut(&of.spans, (start + block * step) * of.row_bytes, rows * of.row_bytes, &mut spans));
     }
     let mut dims = of.dims.clone();
-    dims[0] = count;
+    // Blocks that overlap may be more rows than there are.
+    dims[0] = count.checked_mul(rows).filter(|rows| rows.checked_mul(of.row_bytes).is_some()).ok_or_else(too_many)?;
     Ok(Selection { format: of.format, dims, spans, row_bytes: of.row_bytes })
+}
+
+fn too_many() -> Error {
+    Error::refused("too many rows")
 }
 
 /// Appends `bytes` bytes from `from` of what `spans` hold.
@@ -138,7 +167,7 @@ fn append(mut before: Selection, mut next: Selection) -> Result<Selection> {
     }
     let rows = before.dims[0].checked_add(next.dims[0]);
     // The bytes of all rows must have a number too: `rows` above counts with them.
-    before.dims[0] = rows.filter(|rows| rows.checked_mul(before.row_bytes).is_some()).ok_or_else(|| Error::refused("too many rows"))?;
+    before.dims[0] = rows.filter(|rows| rows.checked_mul(before.row_bytes).is_some()).ok_or_else(too_many)?;
     before.spans.append(&mut next.spans);
     Ok(before)
 }

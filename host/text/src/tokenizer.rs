@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use coli_base::{Error, Result, files, quiet};
+use coli_base::{Error, Result, files, memory, quiet};
 use tokenizers::ModelWrapper;
 
 use crate::detokenizer::Detokenizer;
@@ -11,6 +11,10 @@ use crate::detokenizer::Detokenizer;
 const FILE: &str = "tokenizer.json";
 /// The largest published one is a sixth of this.
 const FILE_BYTES_MAX: u64 = 256 << 20;
+/// Token ids; the largest known vocabulary is an eighth of it.
+const IDS_MAX: u32 = 1 << 21;
+/// What the crate's tables take for each byte of the file while it is read; the demo model's take a good half of this.
+const MEMORY_PER_BYTE: u64 = 16;
 
 /// Turns text into token ids and back.
 #[derive(Debug, Clone)]
@@ -23,6 +27,7 @@ impl Tokenizer {
         let shown = path.display();
         let missing = || Error::refused(format!("`{shown}` is missing; only `coli eval logits --ids` works without a tokenizer"));
         let json = files::read_bounded(&path, FILE_BYTES_MAX)?.ok_or_else(missing)?;
+        memory::probe(MEMORY_PER_BYTE * json.len() as u64, &format!("open `{shown}`"))?;
         let mut inner =
             guarded(|| tokenizers::Tokenizer::from_bytes(&json)).map_err(|error| Error::refused(format!("`{shown}`: {}", error.text)))?;
         // A file may carry the limits of its training: they would silently shorten or lengthen a prompt.
@@ -55,6 +60,22 @@ impl Tokenizer {
     /// Turns ids into text as they come; special tokens are left out.
     pub fn detokenizer(&self) -> Detokenizer {
         Detokenizer::new(self.clone())
+    }
+
+    /// The text of each token id by itself, special tokens too. A token whose bytes are no whole characters has U+FFFD and its spelling in
+    /// the file; an id without a token has no characters.
+    pub fn texts(&self) -> Result<Vec<Option<String>>> {
+        let ids = self.0.get_vocab(true).into_values().max().map_or(0, |id| id.saturating_add(1));
+        if ids > IDS_MAX {
+            return Err(Error::refused(format!("`{FILE}`: token id {}, expected less than {IDS_MAX}", ids - 1)));
+        }
+        let text = |id: u32| -> Result<Option<String>> {
+            let Some(token) = self.0.id_to_token(id) else { return Ok(Some(String::new())) };
+            let text = guarded(|| self.0.decode(&[id], false)).map_err(|error| error.within("detokenizing"))?;
+            let whole = !text.contains(char::REPLACEMENT_CHARACTER);
+            Ok(Some(if whole { text } else { format!("{}{token}", char::REPLACEMENT_CHARACTER) }))
+        };
+        (0..ids).map(text).collect()
     }
 
     pub(crate) fn inner(&self) -> &tokenizers::Tokenizer {
@@ -91,6 +112,25 @@ mod tests {
     use super::*;
     use crate::testing::{byte_fallback, demo, demo_cases, open, parse};
     use coli_base::Kind;
+
+    #[test]
+    fn every_id_has_its_text() {
+        let tokenizer = demo();
+        let texts = tokenizer.texts().unwrap();
+        assert_eq!(texts.len(), tokenizer.vocab_len());
+        let broken = |text: &String| text.starts_with(char::REPLACEMENT_CHARACTER);
+        let mut spelled = 0;
+        for (id, text) in (0..).zip(texts.iter().flatten()) {
+            if broken(text) {
+                spelled += 1;
+                assert_eq!(text.trim_start_matches(char::REPLACEMENT_CHARACTER), tokenizer.inner().id_to_token(id).unwrap());
+            } else if !text.is_empty() {
+                assert!(tokenizer.decode(&[id]).unwrap() == *text || tokenizer.decode(&[id]).unwrap().is_empty(), "{id}");
+            }
+        }
+        // The bytes from 128 on, and pairs and triples of them that are a part of a character.
+        assert!(spelled >= 128, "{spelled}");
+    }
 
     #[test]
     fn the_demo_prompts_have_their_ids() {

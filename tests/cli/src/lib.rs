@@ -69,6 +69,29 @@ impl Run {
         Self { program: program.into(), args, env: Vec::new(), dir: std::env::temp_dir(), stdin: None }
     }
 
+    /// Starts it with this set up by a shell, such as `ulimit -f 1`.
+    #[cfg(unix)]
+    pub fn after(self, setting: &str) -> Self {
+        let script = format!("{setting}; exec \"$0\" \"$@\"");
+        let mut args = vec!["-c".into(), script.into(), self.program.into_os_string()];
+        args.extend(self.args);
+        Self { program: "/bin/sh".into(), args, ..self }
+    }
+
+    /// Starts it as a terminal does, with no signal ignored, even where whoever runs the tests has some ignored: a shell does that with
+    /// Ctrl-C for what it starts in the background.
+    #[cfg(unix)]
+    pub fn reachable(self) -> Self {
+        let env = Path::new("/usr/bin/env");
+        let takes_signals = || Command::new(env).args(["--default-signal", "true"]).output().is_ok_and(|tried| tried.status.success());
+        if !takes_signals() {
+            return self;
+        }
+        let mut args = vec!["--default-signal".into(), self.program.into_os_string()];
+        args.extend(self.args);
+        Self { program: env.into(), args, ..self }
+    }
+
     /// Adds an argument.
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
         self.args.push(arg.as_ref().into());
@@ -193,7 +216,13 @@ impl Running {
     /// Presses Ctrl-C.
     #[cfg(unix)]
     pub fn interrupt(&self) {
-        let sent = Command::new("sh").args(["-c", "kill -INT \"$0\""]).arg(self.id().to_string()).status().unwrap();
+        self.signal("INT");
+    }
+
+    /// Sends a signal.
+    #[cfg(unix)]
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("sh").args(["-c", "kill -\"$1\" \"$0\""]).arg(self.id().to_string()).arg(name).status().unwrap();
         assert!(sent.success());
     }
 

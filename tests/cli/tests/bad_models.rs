@@ -54,6 +54,18 @@ fn the_copy_that_these_tests_change_is_a_good_model() {
     Run::coli(["eval", "logits", "--ids", "1,2", "--model"]).arg(with_weights(&with_header(|_| ())).path()).finish().succeeded();
 }
 
+/// The parser of a plugin has a bound too, and would be blamed.
+#[test]
+fn a_config_that_is_nested_too_deep_is_refused_by_the_files_name() {
+    let config = |levels: usize| with_config(|config| config["x"] = (1..levels).fold(json!([]), |inner, _| json!([inner])));
+    for levels in [64, 100, 124] {
+        let error = refusal(config(levels).path());
+        says(&error, &["config.json`", "nested"]);
+        assert!(!error.contains("plugin"), "{error}");
+    }
+    Run::coli(["eval", "logits", "--ids", "1", "--model"]).arg(config(60).path()).finish().succeeded();
+}
+
 #[test]
 fn a_truncated_file_is_refused_at_every_length() {
     let bytes = weights();

@@ -23,6 +23,35 @@ fn help_is_no_error_and_has_examples() {
     }
 }
 
+/// Who starts it for the first time reads what it is and what to type.
+#[test]
+fn the_help_begins_with_what_it_is_and_the_first_command() {
+    let finished = Run::coli(["--help"]).finish().succeeded();
+    let lines: Vec<&str> = finished.stdout.lines().collect();
+    says(lines[0], &["coli runs Mixture-of-Experts language models"]);
+    says(lines[1], &["coli run \"Emma was\""]);
+}
+
+/// Where the limit leaves too little, a line says so; no signal ends the process. Below the first limit the system cannot start it.
+#[cfg(target_os = "linux")]
+#[test]
+fn too_little_memory_is_one_line() {
+    let run = |kib: u32| Run::coli(["run", "Elizabeth", "--temp", "0", "-n", "1"]).after(&format!("ulimit -v {kib}"));
+    let (mut lines, mut works) = (0, false);
+    for kib in (16_000..100_000).step_by(3_000) {
+        let finished = run(kib).finish();
+        match finished.code {
+            Some(127) => {}
+            Some(0) => works = true,
+            _ => {
+                lines += 1;
+                says(&finished.failed(1), &["memory"]);
+            }
+        }
+    }
+    assert!(works && lines > 0, "{lines} limits were too low");
+}
+
 #[test]
 fn the_version_is_no_error() {
     let finished = Run::coli(["--version"]).finish().succeeded();
@@ -185,13 +214,13 @@ fn a_model_type_that_nobody_serves_is_refused_with_what_is_served() {
     let model = copy_golden();
     edit(&model.path().join("config.json"), |config| config["model_type"] = json!("bog\nus"));
     let error = Run::coli(["eval", "logits", "--ids", "1", "--model"]).arg(model.path()).finish().failed(3);
-    says(&error, &["`bog us`", "served are model types olmoe by plugin olmoe"]);
+    says(&error, &["`bog us`", "served are ", "model types olmoe by plugin olmoe"]);
 }
 
 #[test]
 fn an_unknown_plugin_is_refused_with_the_known_ones() {
     let error = Run::coli(["run", "x", "--model-plugin", "mixtral"]).finish().failed(3);
-    says(&error, &["--model-plugin mixtral", "known are olmoe"]);
+    says(&error, &["--model-plugin mixtral", "known are ", "olmoe"]);
 }
 
 #[test]
@@ -230,9 +259,14 @@ fn a_broken_tokenizer_is_refused() {
 fn a_broken_generation_config_is_refused() {
     let folder = fresh();
     copy_demo(folder.path());
-    for text in ["", "garbage", r#"{"eos_token_id":"x"}"#] {
+    for text in ["", "garbage", r#"{"eos_token_id":"x"}"#, "[]", "null", "3"] {
         fs::write(folder.path().join("generation_config.json"), text).unwrap();
         says(&Run::coli(["run", "x", "--model"]).arg(folder.path()).finish().failed(3), &["generation_config.json"]);
+    }
+    let file = folder.path().join("generation_config.json");
+    for args in [["run", "x"], ["config", "explain"]] {
+        let error = Run::coli(args).arg("--model").arg(folder.path()).finish().failed(3);
+        says(&error, &[file.to_str().unwrap(), "is not a JSON object"]);
     }
 }
 

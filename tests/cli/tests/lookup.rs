@@ -25,9 +25,12 @@ fn same(have: &str, want: &Path) {
     assert_eq!(fs::canonicalize(have).unwrap(), fs::canonicalize(want).unwrap());
 }
 
-/// The plugins that a run lists.
+/// What a run lists of the plugin that is looked for; all others come from the source tree.
 fn plugins_of(run: Run) -> Vec<Value> {
-    run.args(&["plugins", "--json"]).finish().json().as_array().unwrap().clone()
+    let list = run.args(&["plugins", "--json"]).finish().json();
+    let (olmoe, others): (Vec<Value>, Vec<Value>) = list.as_array().unwrap().iter().cloned().partition(|plugin| plugin["id"] == "olmoe");
+    assert_eq!(others.len() + 1, built::plugin_ids().len());
+    olmoe
 }
 
 /// The only accepted plugin is the one in this folder, with this library and origin, and the others are shadowed by it.
@@ -120,8 +123,22 @@ fn the_demo_beside_the_program_beats_the_demo_variable() {
 fn the_demo_variable_beats_the_source_tree() {
     let by_variable = demo();
     same(&model_of(Run::coli(no_args()).env("COLI_DEMO", by_variable.path())), by_variable.path());
-    let empty = fresh();
-    same(&model_of(Run::coli(no_args()).env("COLI_DEMO", empty.path())), &built::demo());
+}
+
+#[test]
+fn a_demo_variable_that_names_no_model_is_a_usage_error_and_nothing_is_taken_in_its_place() {
+    let (release, empty) = (Release::new(), fresh());
+    let absent = empty.path().join("absent");
+    for (folder, why) in [(absent.as_path(), "does not exist"), (empty.path(), "has no config.json")] {
+        for run in [Run::coli(["run", "x"]), release.coli(["run", "x"])] {
+            let error = run.env("COLI_DEMO", folder).finish().failed(2);
+            says(&error, &[folder.to_str().unwrap(), why, "COLI_DEMO"]);
+        }
+    }
+    // Nobody asks for the demo model there.
+    let named = demo();
+    let run = Run::coli(["run", "Elizabeth", "--temp", "0", "-n", "4", "--model"]).arg(named.path()).env("COLI_DEMO", &absent);
+    assert_eq!(run.finish().succeeded().stdout, ", and the others");
 }
 
 #[test]
@@ -203,7 +220,7 @@ fn a_plugin_may_be_named_by_manifest_folder_or_library() {
         let run = Run::coli(["run", "-v", "Elizabeth", "--temp", "0", "-n", "4", "--model-plugin", &form]).dir(dir);
         let finished = run.finish();
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), ", and the others"), "{form}: {finished:#?}");
-        let accepted: Vec<&str> = finished.lines().into_iter().filter(|line| line.contains(" accepted: ")).collect();
+        let accepted: Vec<&str> = finished.lines().into_iter().filter(|line| line.contains(" accepted: ") && line.contains("olmoe")).collect();
         assert_eq!(accepted.len(), 1, "{form}: {finished:#?}");
         says(accepted[0], &["from --model-plugin"]);
     }

@@ -93,7 +93,7 @@ fn a_reader_that_went_away_is_an_error_and_no_panic() {
     ];
     for args in commands {
         let error = Run::coli(args).finish_without_stdout().failed(1);
-        says(&error, &["roken pipe"]);
+        says(&error, &["standard output", "broken pipe", "its reader has closed it"]);
     }
 }
 
@@ -104,48 +104,6 @@ fn a_reader_of_standard_error_that_went_away_changes_nothing_else() {
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), case.text.as_str()), "{finished:#?}");
     assert_eq!(Run::coli(["eval", "logits", "--ids", "1"]).finish_without_stderr().code, Some(0));
     assert_eq!(Run::coli(["run"]).finish_without_stderr().code, Some(2));
-}
-
-#[cfg(unix)]
-#[test]
-fn ctrl_c_ends_the_text_with_130_and_keeps_what_was_printed() {
-    // Without an end token, so that the text is long enough to be stopped.
-    let folder = fresh();
-    copy_demo(folder.path());
-    edit(&folder.path().join("generation_config.json"), |json| json["eos_token_id"] = json!([]));
-    let case = demo_case(0);
-    let run = Run::coli(["run", &case.prompt, "--temp", "0", "-n", "100000", "--model"]).arg(folder.path());
-    let mut running = run.start();
-    running.wait_for_output();
-    running.interrupt();
-    let finished = running.finish();
-    let text = finished.stdout.clone();
-    assert!(text.starts_with(&case.text) || case.text.starts_with(&text), "{finished:#?}");
-    // The context would have been full long after it.
-    says(&finished.stderr, &[" prompt tokens at "]);
-    says(&finished.failed_after_output(130), &["Ctrl-C"]);
-}
-
-#[cfg(unix)]
-#[test]
-fn ctrl_c_ends_a_long_prompt_with_130_and_the_summary() {
-    // Some seconds of work.
-    let prompt = "word ".repeat(1900);
-    for json in [false, true] {
-        let run = Run::coli(["run", "--temp", "0", "-n", "1"]).stdin(prompt.as_str());
-        let mut running = if json { run.arg("--json") } else { run }.start();
-        running.wait_for_message("loaded ");
-        running.interrupt();
-        let finished = running.finish();
-        says(&finished.stderr, &[" prompt tokens at 0.0/s, 0 tokens at"]);
-        if json {
-            let report: serde_json::Value = serde_json::from_str(&finished.stdout).unwrap();
-            assert_eq!((&report["stop_reason"], &report["timings"]["first_token_s"]), (&json!("interrupted"), &json!(null)));
-            assert_eq!((&report["tokens"], &report["text"]), (&json!([]), &json!("")));
-        }
-        assert!(json || finished.stdout.is_empty(), "{finished:#?}");
-        says(&finished.failed_after_output(130), &["Ctrl-C"]);
-    }
 }
 
 #[cfg(target_os = "linux")]

@@ -32,3 +32,11 @@ pub fn demo() -> PathBuf {
 pub fn plugins() -> PathBuf {
     root().join("models")
 }
+
+/// The ids of the source tree's plugins, in order: folders of [`plugins`] with a manifest.
+pub fn plugin_ids() -> Vec<String> {
+    let entries = std::fs::read_dir(plugins()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut ids: Vec<String> = entries.filter(|id| plugins().join(id).join(format!("{id}.plugin.toml")).is_file()).collect();
+    ids.sort();
+    ids
+}

@@ -2,15 +2,13 @@
 
 use std::io::Write as _;
 
-use coli_base::{Error, Result, files};
+use coli_base::Result;
 use coli_config::{Environment, Reader, SETTINGS, Setting, Value, Values};
 use serde::Serialize;
 
 use super::defaults;
 use crate::cli::ExplainArgs;
 use crate::engine;
-
-const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// A setting in `--json`.
 #[derive(Serialize)]
@@ -62,10 +60,8 @@ pub(super) fn explain(args: &ExplainArgs, environment: &Environment) -> anyhow::
 /// With the values of the model's file. A model that is not there has none: this command is for finding out why.
 fn with_models(given: Values, args: &ExplainArgs, environment: &Environment) -> Result<Values> {
     let Ok(folder) = engine::find_model(args.model.model.as_deref(), environment) else { return Ok(given) };
-    let path = folder.path.join(defaults::FILE);
-    let Some(bytes) = files::read_bounded(&path, FILE_BYTES_MAX)? else { return Ok(given) };
-    let file = serde_json::from_slice(&bytes).map_err(|error| Error::refused(format!("`{}`: {error}", path.display())))?;
-    defaults::with_model(given, Some(&file))
+    let file = coli_store::optional_object(&folder.path.join(defaults::FILE))?;
+    defaults::with_model(given, file.as_ref())
 }
 
 fn row(setting: &'static Setting, values: &Values) -> Option<Row> {

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-use coli_base::{Error, Kind, Result};
+use coli_base::Result;
 use coli_shaders::contract::Sampling;
 use coli_text::{Detokenizer, StopIds, StopTexts, Tokenizer};
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub(super) enum StopReason {
     Length,
     /// The context is full.
     Context,
-    /// Ctrl-C.
+    /// Ctrl-C, or another signal that asks for the end.
     Interrupted,
 }
 
@@ -65,13 +65,13 @@ pub(super) fn generate(engine: &mut Engine, tokenizer: &Tokenizer, ask: Ask<'_>)
     let reason = loop {
         // A prompt may take long, and is given up at once; a token is waited for.
         let in_prompt = tokens.is_empty();
-        let proceed = || if in_prompt && stop::asked() { Err(Error::new(Kind::Interrupted, "stopped by Ctrl-C")) } else { Ok(()) };
+        let proceed = || if in_prompt { stop::check() } else { Ok(()) };
         let next = match &mut repetition {
             None => engine.append(conv, &input, ask.sampling, proceed),
             Some(repetition) => engine.append_lowered(conv, &input, ask.sampling, repetition, proceed),
         };
         let next = match next {
-            Err(error) if error.kind == Kind::Interrupted => break StopReason::Interrupted,
+            Err(_) if in_prompt && stop::asked() => break StopReason::Interrupted,
             next => next?,
         };
         first_token_at.get_or_insert_with(Instant::now);

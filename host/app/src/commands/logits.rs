@@ -15,8 +15,11 @@ use coli_store::{Checkpoint, F32Tensor, OutFile};
 
 use crate::cli::LogitsArgs;
 use crate::engine::{Engine, Facts};
+use crate::stop;
 
 pub(super) fn run(args: &LogitsArgs, environment: &Environment, verbose: u8) -> anyhow::Result<()> {
+    // A stop that is seen here takes the unfinished file away.
+    stop::install();
     let prepared = super::prepare_model(&args.model, environment, verbose)?;
     check_ids(&args.ids, prepared.facts())?;
     let out = args.out.as_deref().map(|path| create_out(path, prepared.checkpoint())).transpose()?;
@@ -68,7 +71,10 @@ pub fn evaluate(engine: &mut Engine, ids: &[u32], layers: bool) -> Result<Result
         let start = engine.len(conv);
         let row = |(index, id): (usize, &u32)| Row::text(conv, start + index as u32, *id, Some(Sampling::GREEDY));
         let step = Step { rows: chunk.iter().enumerate().map(row).collect() };
-        engine.step(&step, |ports| results.take(ports, layers))?;
+        engine.step(&step, |ports| {
+            results.take(ports, layers)?;
+            stop::check()
+        })?;
     }
     engine.close_conversation(conv);
     Ok(results)

@@ -8,24 +8,26 @@ mod logits;
 mod plugins;
 mod plugins_dump;
 mod plugins_new;
+mod plugins_verify;
 mod prompt;
 mod run;
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 
 use coli_base::units::Bytes;
 use coli_base::{Error, Kind, Result};
-use coli_config::{Environment, Key, Source, Values};
+use coli_config::{Baked, Environment, Key, Source, Values};
 use coli_plugin_api::LogLevel;
 use coli_plugins::{Checker, Recall, Request};
 
 use crate::cli::{Cli, Command, ConfigCommand, EvalCommand, ModelArgs, PluginsCommand};
 use crate::engine::{self, Engine, Facts, OpenRequest, Prepared};
 use crate::progress::Loading;
+use crate::stop;
 
 /// Runs the command.
-pub fn dispatch(cli: &Cli) -> anyhow::Result<()> {
-    let mut environment = Environment::read()?;
+pub fn dispatch(cli: &Cli, baked: Baked) -> anyhow::Result<()> {
+    let mut environment = Environment::read(baked)?;
     // A child process is told everything by its arguments, and a settings file that is wrong should not keep a shell from its script.
     if !matches!(cli.command, Command::CheckPlugin { .. } | Command::Completions(_))
         && let Some(path) = environment.settings_file(cli.config.as_deref())
@@ -44,6 +46,7 @@ pub fn dispatch(cli: &Cli) -> anyhow::Result<()> {
             None => plugins::run(args, &environment),
             Some(PluginsCommand::New(args)) => plugins_new::run(args),
             Some(PluginsCommand::Dump(args)) => plugins_dump::run(args, &environment),
+            Some(PluginsCommand::Verify(args)) => plugins_verify::run(args, &environment),
         },
         Command::Config(ConfigCommand::Explain(args)) => config::explain(args, &environment),
         Command::Completions(args) => completions::run(args),
@@ -60,24 +63,37 @@ fn checker(environment: &Environment, recall: Recall) -> Result<Checker> {
     Ok(Checker::new(program, environment.user_cache_folder(), recall))
 }
 
-/// Prepares the model that arguments and settings ask for, saying what was chosen and why.
-fn prepare_model(args: &ModelArgs, environment: &Environment, verbose: u8) -> Result<Prepared> {
+/// Says which file of settings was read.
+fn say_settings(environment: &Environment) {
     if let Some(path) = &environment.file {
         say!("settings from {}", path.display());
     }
+}
+
+/// The plugin that the command line asks for, else the one of the settings.
+fn requested_plugin(given: Option<&Request>, environment: &Environment) -> Option<Request> {
+    given.cloned().or_else(|| environment.values.text(Key::ModelPlugin).map(Request::parse))
+}
+
+/// Prepares the model that arguments and settings ask for, saying what was chosen and why.
+fn prepare_model(args: &ModelArgs, environment: &Environment, verbose: u8) -> Result<Prepared> {
+    say_settings(environment);
     let values = args.values().or(&environment.values).or_defaults();
     let request = open_request(&values)?;
     let folder = engine::find_model(args.model.as_deref(), environment)?;
     if folder.demo {
         say!("no model was named, so this is the demo model in {}; name one with --model DIR", folder.path.display());
     }
-    let plugin = args.model_plugin.clone().or_else(|| values.text(Key::ModelPlugin).map(Request::parse));
+    let plugin = requested_plugin(args.model_plugin.as_ref(), environment);
     let mut plugins = engine::discover_plugins(plugin.as_ref(), environment)?;
     plugins.check_apart(checker(environment, Recall::All)?);
     if verbose > 0 {
         plugins.log_lines().iter().for_each(|line| say!("{line}"));
     }
-    let prepared = engine::prepare(&folder.path, &plugins, &request).map_err(|error| with_source(error, &values))?;
+    let prepared = engine::prepare(&folder.path, &plugins, &request);
+    // What a terminal's Ctrl-C ends as well is the child that opens the plugin: that is no fault of the plugin's.
+    stop::check()?;
+    let prepared = prepared.map_err(|error| with_source(error, &values))?;
     let Facts { plugin, plugin_version, device, device_reason, precision, precision_reason, weight_bytes, .. } = prepared.facts();
     let (name, size) = (folder.name(), Bytes(*weight_bytes));
     say!(
@@ -98,6 +114,7 @@ fn open_request(values: &Values) -> Result<OpenRequest> {
         device: values.text(Key::Device).map(str::parse).transpose().map_err(within(Key::Device))?.unwrap_or_default(),
         precision: values.text(Key::Precision).map(str::parse).transpose().map_err(within(Key::Precision))?.unwrap_or_default(),
         context: values.whole(Key::Ctx).and_then(|positions| u32::try_from(positions).ok()),
+        ..OpenRequest::default()
     };
     Ok(request)
 }
@@ -114,7 +131,10 @@ fn with_source(error: Error, values: &Values) -> Error {
 /// Reads the weights with progress.
 fn load_model(prepared: Prepared) -> Result<Engine> {
     let loading = Loading::start();
-    let engine = prepared.load(&mut |done, total| loading.advance(done, total))?;
+    let engine = prepared.load(&mut |done, total| {
+        loading.advance(done, total);
+        stop::check()
+    })?;
     loading.finish(engine.facts().weight_bytes);
     Ok(engine)
 }
@@ -122,5 +142,8 @@ fn load_model(prepared: Prepared) -> Result<Engine> {
 /// Writes to standard output; an error says that it was there.
 fn to_stdout(write: impl FnOnce(&mut std::io::StdoutLock<'static>) -> std::io::Result<()>) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    write(&mut out).and_then(|()| out.flush()).map_err(|error| Error::run(format!("standard output: {error}")))
+    write(&mut out).and_then(|()| out.flush()).map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe => Error::run("standard output: broken pipe: its reader has closed it, so the rest was not written"),
+        _ => Error::run(format!("standard output: {error}")),
+    })
 }

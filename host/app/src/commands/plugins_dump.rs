@@ -19,7 +19,9 @@ use crate::cli::DumpArgs;
 use crate::engine::{self, Described};
 
 pub(super) fn run(args: &DumpArgs, environment: &Environment) -> anyhow::Result<()> {
-    let mut plugins = engine::discover_plugins(args.model_plugin.as_ref(), environment)?;
+    super::say_settings(environment);
+    let plugin = super::requested_plugin(args.model_plugin.as_ref(), environment);
+    let mut plugins = engine::discover_plugins(plugin.as_ref(), environment)?;
     plugins.check_apart(super::checker(environment, Recall::All)?);
     let Described { model, description, .. } = engine::describe(&args.model, &plugins)?;
     let names: Vec<SegmentName> = match args.segment {

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::time::{Duration, Instant, SystemTime};
 
 use coli_base::units::Bytes;
-use coli_base::{Error, Kind, Result, memory};
+use coli_base::{Error, Result, memory};
 use coli_config::{Environment, Key, Values};
 use coli_shaders::contract::Sampling;
 use coli_text::{ChatTemplate, Message, StopIds, StopTexts, Tokenizer};
@@ -24,7 +24,8 @@ struct Report<'a> {
     plugin: &'a str,
     device: &'a str,
     precision: &'a str,
-    seed: u64,
+    /// `None` where nothing is drawn.
+    seed: Option<u64>,
     prompt_tokens: &'a [u32],
     tokens: &'a [u32],
     text: &'a str,
@@ -44,14 +45,14 @@ struct Timings {
 pub(super) fn run(args: &RunArgs, environment: &Environment, verbose: u8) -> anyhow::Result<()> {
     let start = Instant::now();
     let stop_texts = StopTexts::new(&args.stop)?;
-    // Before Ctrl-C is ours: at a terminal it should end the wait for a prompt.
+    // Before signals are ours: at a terminal Ctrl-C should end the wait for a prompt.
     let prompt = prompt::read(args.prompt.as_ref(), args.file.as_deref())?;
     stop::install();
     let prepared = super::prepare_model(&args.model, environment, verbose)?;
     let checkpoint = prepared.checkpoint();
     let model = checkpoint.dir().display().to_string();
     let tokenizer = Tokenizer::open(checkpoint.dir())?;
-    let generation = checkpoint.optional_json(defaults::FILE)?;
+    let generation = checkpoint.optional_object(defaults::FILE)?;
     let stop_ids = StopIds::from_json(generation.as_ref(), checkpoint.config())?;
     let values = defaults::with_model(args.generation.values().or(&environment.values), generation.as_ref())?.or_defaults();
     let prompt_tokens = match args.chat {
@@ -66,8 +67,9 @@ pub(super) fn run(args: &RunArgs, environment: &Environment, verbose: u8) -> any
     let load_s = start.elapsed().as_secs_f64();
 
     let sampling = sampling(&values);
-    if sampling.temperature > 0.0 {
-        say!("seed {}", sampling.seed);
+    let seed = (sampling.temperature > 0.0).then_some(sampling.seed);
+    if let Some(seed) = seed {
+        say!("seed {seed}");
     }
     let ask = Ask {
         prompt: &prompt_tokens,
@@ -88,7 +90,7 @@ pub(super) fn run(args: &RunArgs, environment: &Environment, verbose: u8) -> any
             plugin,
             device,
             precision,
-            seed: sampling.seed,
+            seed,
             prompt_tokens: &prompt_tokens,
             tokens: &generated.tokens,
             text: &generated.text,
@@ -99,7 +101,7 @@ pub(super) fn run(args: &RunArgs, environment: &Environment, verbose: u8) -> any
         super::to_stdout(|out| writeln!(out, "{json}"))?;
     }
     match generated.stop {
-        StopReason::Interrupted => Err(Error::new(Kind::Interrupted, "stopped by Ctrl-C").into()),
+        StopReason::Interrupted => Ok(stop::check()?),
         _ => Ok(()),
     }
 }

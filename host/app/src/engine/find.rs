@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use coli_base::{Error, Result};
-use coli_config::{Environment, Key};
+use coli_config::{Environment, Key, Place};
 use coli_plugins::{Folder, Host, Plugins, Request};
 
 /// A model's folder, and who named it.
@@ -35,7 +35,13 @@ pub fn find_model(named: Option<&Path>, environment: &Environment) -> Result<Mod
     }
     let home = environment.home_folder()?;
     let places = environment.demo_places(&home);
-    match places.iter().find(|place| place.path.join("config.json").is_file()) {
+    let has_model = |place: &&Place| place.path.join("config.json").is_file();
+    // Whether it would be its turn or not: what somebody named is meant, and something else in its place would go unnoticed.
+    if let Some(place) = places.iter().find(|place| place.named && !has_model(place)) {
+        let what = if place.path.exists() { "has no config.json" } else { "does not exist" };
+        return Err(Error::usage(format!("the demo model's folder `{}` {what}; it comes from {}", place.path.display(), place.origin)));
+    }
+    match places.iter().find(has_model) {
         Some(place) => Ok(ModelFolder { path: place.path.clone(), demo: true }),
         None => {
             let tried: Vec<String> = places.iter().map(|place| place.path.display().to_string()).collect();
@@ -67,7 +73,7 @@ fn how_to_fetch(owner: &str, name: &str) -> String {
 pub fn discover_plugins(request: Option<&Request>, environment: &Environment) -> Result<Plugins> {
     let home = environment.home_folder()?;
     let places = environment.plugin_places(&home).into_iter();
-    let folders: Vec<Folder> = places.map(|place| Folder { path: place.path, origin: place.origin.into() }).collect();
+    let folders: Vec<Folder> = places.map(|place| Folder { path: place.path, origin: place.origin.into(), named: place.named }).collect();
     let ops = super::op_ids();
     let ops: Vec<&str> = ops.iter().map(String::as_str).collect();
     Plugins::discover(request, &folders, Host { ops: &ops, home: &home })

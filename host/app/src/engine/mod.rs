@@ -10,7 +10,7 @@ mod repetition;
 use coli_base::{Error, Result};
 use coli_chain::cpu::Ports;
 use coli_chain::program::OpTable;
-use coli_chain::{ConvId, CpuExecutor, Row, States, Step};
+use coli_chain::{ConvId, Relay, Row, Step};
 use coli_plugin_api::program::ports;
 use coli_shaders::contract::Sampling;
 use coli_shaders::ops::sample;
@@ -52,8 +52,7 @@ pub struct Facts {
 /// An open model.
 pub struct Engine {
     facts: Facts,
-    executor: CpuExecutor,
-    states: States,
+    relay: Relay,
 }
 
 impl Engine {
@@ -62,29 +61,34 @@ impl Engine {
         &self.facts
     }
 
+    /// The executors and states, for tests that look at what crosses between them.
+    pub fn relay(&mut self) -> &mut Relay {
+        &mut self.relay
+    }
+
     /// A new conversation.
     pub fn open_conversation(&mut self) -> ConvId {
-        self.states.open()
+        self.relay.open()
     }
 
     /// Forgets a conversation.
     pub fn close_conversation(&mut self, conv: ConvId) {
-        self.states.close(conv);
+        self.relay.close(conv);
     }
 
     /// Positions that a conversation has; 0 where there is no such conversation.
     pub fn len(&self, conv: ConvId) -> u32 {
-        self.states.len(conv).unwrap_or(0)
+        self.relay.len(conv).unwrap_or(0)
     }
 
     /// Forgets a conversation's positions from `len` on.
     pub fn rewind(&mut self, conv: ConvId, len: u32) -> Result<()> {
-        self.states.rewind(conv, len)
+        self.relay.rewind(conv, len)
     }
 
     /// Runs a step; `observe` sees the ports of every segment.
     pub fn step(&mut self, step: &Step, observe: impl FnMut(&Ports<'_>) -> Result<()>) -> Result<()> {
-        self.executor.run(&mut self.states, step, observe)
+        self.relay.run(step, observe)
     }
 
     /// Appends tokens to a conversation, in steps of at most `prompt_rows`, and gives the token that follows the last one.
@@ -136,8 +140,8 @@ impl Engine {
             left -= chunk.len();
             let start = self.len(conv);
             let rows = chunk.iter().enumerate().map(|(index, id)| {
-                let last = left == 0 && index + 1 == chunk.len();
-                Row::text(conv, start + index as u32, *id, last.then_some(sampling))
+                let next = ids.get(ids.len() - left - chunk.len() + index + 1).copied();
+                Row { next, ..Row::text(conv, start + index as u32, *id, next.is_none().then_some(sampling)) }
             });
             let step = Step { rows: rows.collect() };
             self.step(&step, &mut observe)?;

@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use coli_base::{Error, Result};
 use coli_chain::state::PAGE_POSITIONS;
-use coli_chain::{CpuExecutor, Program, States};
+use coli_chain::{Cutting, IdSource, Program, Relay};
 use coli_place::device::{DeviceFacts, DeviceRequest};
 use coli_place::precision::{PrecisionFacts, PrecisionRequest};
 use coli_place::{context, device, memory, precision, prompt};
 use coli_plugin_api::describe::{Container, DescribeRequest, Description, SegmentName};
 use coli_plugins::{ModelKind, PluginModel, Plugins, Selection};
-use coli_store::{Checkpoint, Plan};
+use coli_shaders::contract::WeightStore;
+use coli_store::{Checkpoint, Plan, Progress};
+use coli_text::Tokenizer;
 
 use crate::patience::while_waiting_for;
 
@@ -27,14 +29,18 @@ pub struct OpenRequest {
     pub precision: PrecisionRequest,
     /// `--ctx`.
     pub context: Option<u32>,
+    /// Whether the model's draft heads run too, where it has any.
+    pub drafts: bool,
+    /// Segments at which a new stage begins, with an executor and states of its own.
+    pub cuts: Vec<usize>,
 }
 
 /// A model whose every check has passed and whose weights have not been read: what a command asks of it can still be refused cheaply.
 pub struct Prepared {
     facts: Facts,
     program: Program,
-    states: States,
-    description: Description,
+    cuts: Vec<usize>,
+    model: PluginModel,
     checkpoint: Checkpoint,
     notes: Vec<String>,
     details: Vec<String>,
@@ -57,7 +63,10 @@ pub fn prepare(folder: &Path, plugins: &Plugins, request: &OpenRequest) -> Resul
     // What was asked for by name fails first: it needs no model.
     let device = device::choose(&request.device, DeviceFacts { vulkan_built: false })?;
     let precision = precision::choose(request.precision, PrecisionFacts { fast_kernels: false })?;
-    let Described { checkpoint, selection, model, description } = describe(folder, plugins)?;
+    let Described { checkpoint, selection, model, mut description } = describe(folder, plugins)?;
+    if !request.drafts {
+        description.segments.retain(|name| !matches!(name, SegmentName::Draft(_)));
+    }
     let manifest = &selection.plugin.manifest;
     let ops = own_ops::checked(&model, manifest)?;
     let within = |error: Error| error.within(format!("plugin {}", manifest.id));
@@ -67,8 +76,8 @@ pub fn prepare(folder: &Path, plugins: &Plugins, request: &OpenRequest) -> Resul
 
     let context = context::choose(request.context, description.context_max)?;
     let prompt_rows = prompt::chunk_rows(context.value).value as usize;
-    let states = States::new(&description, PAGE_POSITIONS, context.value);
-    let plan = Plan::new(&checkpoint, &description)?;
+    let conversation = Relay::conversation_bytes(&program, PAGE_POSITIONS, context.value).0;
+    let plan = plan(&checkpoint, &program)?;
     let scratch = program.scratch_bytes(prompt_rows, OUTS_MAX).0;
     let own_weights = own_ops::weight_bytes(manifest, &description, &recordings);
     let facts = Facts {
@@ -82,11 +91,18 @@ pub fn prepare(folder: &Path, plugins: &Plugins, request: &OpenRequest) -> Resul
         vocab: description.vocab,
         prompt_rows,
         weight_bytes: plan.bytes(),
-        planned_bytes: plan.bytes() + own_weights + scratch + states.conversation_bytes(context.value).0,
+        planned_bytes: [own_weights, scratch, conversation].into_iter().fold(plan.bytes(), u64::saturating_add),
     };
     memory::check(facts.planned_bytes, coli_base::memory::available_bytes())?;
     let notes = selection.note.into_iter().chain(plan.unused_note()).collect();
-    Ok(Prepared { facts, program, states, description, notes, details: ops.details, checkpoint })
+    drop(plan);
+    Ok(Prepared { facts, program, cuts: request.cuts.clone(), model, notes, details: ops.details, checkpoint })
+}
+
+/// The weights that the program's ops use: those of a draft head that does not run are not read.
+fn plan<'a>(checkpoint: &'a Checkpoint, program: &Program) -> Result<Plan<'a>> {
+    let (weights, groups) = program.uses();
+    Plan::of(checkpoint, program.description(), |id| weights.contains(&id), |id| groups.contains(&id))
 }
 
 /// Chooses the plugin for a stored model and has it describe the model.
@@ -94,12 +110,9 @@ pub fn describe<'a>(folder: &Path, plugins: &'a Plugins) -> Result<Described<'a>
     let checkpoint = coli_store::open(folder)?;
     let selection = plugins.select(ModelKind::ModelType(checkpoint.model_type()?))?;
     let manifest = &selection.plugin.manifest;
-    if manifest.needs_tokenizer {
-        return Err(Error::refused(format!("plugin {}: it asks for the tokenizer's texts, which this host does not give", manifest.id)));
-    }
+    let tokenizer = if manifest.needs_tokenizer { Some(Tokenizer::open(folder)?.texts()?) } else { None };
     let model = PluginModel::new(&plugins.load(selection.plugin)?)?;
-    let facts =
-        DescribeRequest { container: Container::Hf, config: checkpoint.config().clone(), tensors: checkpoint.facts(), tokenizer: None };
+    let facts = DescribeRequest { container: Container::Hf, config: checkpoint.config().clone(), tensors: checkpoint.facts(), tokenizer };
     let description = while_waiting_for(&format!("plugin {} to describe the model", manifest.id), || model.describe(&facts))?;
     Ok(Described { checkpoint, selection, model, description })
 }
@@ -125,15 +138,33 @@ impl Prepared {
         &self.details
     }
 
-    /// Reads the weights; `progress` hears of bytes read and of all.
-    pub fn load(self, progress: &mut dyn FnMut(u64, u64)) -> Result<Engine> {
-        let weights = Plan::new(&self.checkpoint, &self.description)?.load(progress)?;
-        let executor = CpuExecutor::new(Arc::new(self.program), Arc::new(weights), self.facts.prompt_rows, OUTS_MAX)?;
-        Ok(Engine { facts: self.facts, executor, states: self.states })
+    /// Reads the weights.
+    pub fn load(self, progress: Progress<'_>) -> Result<Engine> {
+        let weights: Arc<dyn WeightStore> = Arc::new(plan(&self.checkpoint, &self.program)?.load(progress)?);
+        let cutting = Cutting {
+            cuts: self.cuts,
+            tokens_max: self.facts.prompt_rows,
+            outs_max: OUTS_MAX,
+            page_positions: PAGE_POSITIONS,
+            context: self.facts.context,
+            ids: Some(Arc::new(PluginIds(self.model))),
+        };
+        let relay = Relay::new(Arc::new(self.program), &weights, &cutting)?;
+        Ok(Engine { facts: self.facts, relay })
     }
 }
 
-/// The bytes of every segment of a description.
+/// A plugin's `ids` function, as executors ask it.
+struct PluginIds(PluginModel);
+
+impl IdSource for PluginIds {
+    fn ids(&self, input: &str, window: &[u32]) -> Result<Vec<i64>> {
+        self.0.ids(input, window)
+    }
+}
+
+/// The bytes of every segment of a description, which is checked first: a plugin is not asked for more segments than a model may have.
 pub fn record_all(model: &PluginModel, description: &Description) -> Result<Vec<(SegmentName, Vec<u8>)>> {
+    Program::check_description(description).map_err(|error| error.within(format!("plugin {}", model.id())))?;
     description.segments.iter().map(|name| Ok((*name, model.record(*name)?))).collect()
 }

@@ -59,5 +59,6 @@ pub(super) fn weight_bytes(manifest: &Manifest, description: &Description, recor
     let recordings = recordings.iter().filter_map(|(_, bytes)| codec::decode(bytes).ok());
     let ops = recordings.flat_map(|recording| recording.ops).filter(|op| manifest.own_ops.contains(&op.name));
     let weights = ops.flat_map(|op| op.weights).filter_map(|id| description.weights.get(id.0 as usize));
-    weights.map(|weight| 4 * weight.shape.iter().map(|len| u64::from(*len)).product::<u64>()).sum()
+    let bytes = weights.map(|weight| weight.shape.iter().fold(4u64, |bytes, len| bytes.saturating_mul((*len).into())));
+    bytes.fold(0, u64::saturating_add)
 }

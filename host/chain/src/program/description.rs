@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use coli_plugin_api::describe::{Description, ExpertGroup, Keep, SegmentName, State, StateKind, Weight};
+use coli_plugin_api::describe::{Description, ExpertGroup, Keep, Residency, SegmentName, State, StateKind, Weight};
 use coli_plugin_api::program::StateId;
 
 /// Numbers a row of a value, a state or a matrix; the largest known vocabulary is an eighth of it.
@@ -31,7 +31,7 @@ pub(super) fn check(description: &Description) -> Result<(), String> {
     Ok(())
 }
 
-/// Ascending order of names is the order of a step: embed, the layers, head.
+/// Ascending order of names is the order of a step: embed, the layers, head, draft heads.
 fn segments(segments: &[SegmentName]) -> Result<(), String> {
     if segments.is_empty() || segments.len() > SEGMENTS_MAX {
         return Err(format!("{} segments, expected 1 to {SEGMENTS_MAX}", segments.len()));
@@ -39,12 +39,14 @@ fn segments(segments: &[SegmentName]) -> Result<(), String> {
     if let Some(pair) = segments.windows(2).find(|pair| pair[0] >= pair[1]) {
         return Err(format!("segment `{}` comes after `{}`", pair[1], pair[0]));
     }
-    let mut layer = 0;
+    let (mut layer, mut draft) = (0, 0);
     for name in segments {
         match name {
             SegmentName::Embed | SegmentName::Head => {}
             SegmentName::Layer(index) if *index == layer => layer += 1,
             SegmentName::Layer(index) => return Err(format!("segment `layer.{index}` where `layer.{layer}` is expected")),
+            SegmentName::Draft(index) if *index == draft => draft += 1,
+            SegmentName::Draft(index) => return Err(format!("segment `draft.{index}` where `draft.{draft}` is expected")),
             other => return Err(format!("segments of the kind of `{other}` are not implemented")),
         }
     }
@@ -55,15 +57,19 @@ fn weight(weight: &Weight) -> Result<(), String> {
     if !(1..=2).contains(&weight.shape.len()) {
         return Err(format!("{} dimensions, expected 1 or 2", weight.shape.len()));
     }
-    weight.shape.iter().try_for_each(|len| in_range("a dimension", *len, WIDTH_MAX))?;
-    if weight.table.is_some() {
-        return Err("tables that may stay on disk are not implemented".into());
+    let rest = if weight.table.is_some() { &weight.shape[1..] } else { &weight.shape[..] };
+    rest.iter().try_for_each(|len| in_range("a dimension", *len, WIDTH_MAX))?;
+    // A table's rows are named by ids.
+    in_range("rows of a table", weight.shape[0], i32::MAX as u32)?;
+    if weight.table == Some(Residency::Disk) {
+        return Err("tables that stay on disk are not implemented".into());
     }
     Ok(())
 }
 
 fn state(state: &State, segments: &HashSet<SegmentName>) -> Result<(), String> {
-    if !segments.contains(&state.owner) {
+    // Draft heads are left out where they are not wanted; their states stay, since ids are positions.
+    if !segments.contains(&state.owner) && !matches!(state.owner, SegmentName::Draft(_)) {
         return Err(format!("its owner `{}` is not a segment", state.owner));
     }
     match &state.kind {
@@ -96,8 +102,10 @@ fn accumulator(shape: &[u32]) -> Result<(), String> {
 /// Every accumulator is advanced by an op: executors count its rows.
 pub(super) fn all_advanced(description: &Description, written: &HashSet<StateId>) -> Result<(), String> {
     let mut states = description.states.iter().enumerate();
-    let idle =
-        states.find(|(index, state)| matches!(state.kind, StateKind::Accumulator { .. }) && !written.contains(&StateId(*index as u32)));
+    let idle = states.find(|(index, state)| {
+        let advanced = written.contains(&StateId(*index as u32)) || !description.segments.contains(&state.owner);
+        matches!(state.kind, StateKind::Accumulator { .. }) && !advanced
+    });
     match idle {
         Some((index, state)) => Err(format!("state {index} `{}`: no op advances this accumulator", shown(&state.role))),
         None => Ok(()),

@@ -3,6 +3,7 @@
 //! An input port reads the latest earlier output port of its name, which must agree in rows, type and width. Its rows are those of the
 //! step: wanted rows run in slices, segment after segment, so that a later segment would find those of the last slice only.
 //!
+//! An input port lives to the end of every segment that reads it.
 //! An output port lives to the end of its own segment at least (an observer may read it there), to its last reader, and to the program's
 //! end when no later segment gives the name again (the host may read it there).
 
@@ -13,7 +14,7 @@ use coli_plugin_api::program::{Direction, InputSource, OperandRef, Source, Value
 
 use super::scratch::{self, Life};
 use super::segment::Checked;
-use super::{BuiltinInput, LinkedOp, LinkedPort, LinkedSegment, Place, PlacedOperand, PortSpec, Program, Rows};
+use super::{LinkedOp, LinkedPort, LinkedSegment, Place, PlacedOperand, PortSpec, Program, ReadPort, RowInput, RowSource, Rows};
 
 pub(super) fn link(
     description: Description,
@@ -24,20 +25,20 @@ pub(super) fn link(
     let ops_total: usize = segments.iter().map(|segment| segment.ops.len()).sum();
     let mut linker = Linker { lives: vec![], current: HashMap::new(), inputs: vec![] };
     for spec in given {
-        let life = Life { rows: spec.rows, width: spec.width as usize, born: None, last: 0 };
+        let life = Life { rows: spec.rows, port: true, width: spec.width as usize, born: None, last: 0 };
         let value = linker.add(life);
-        linker.current.insert(spec.name.clone(), (spec.clone(), value));
+        linker.current.insert(spec.name.clone(), Current { spec: spec.clone(), value, from: None });
     }
     let mut drafts = Vec::with_capacity(segments.len());
     let mut first_op = 0;
-    for segment in segments {
+    for (number, segment) in segments.into_iter().enumerate() {
         let count = segment.ops.len();
-        drafts.push(linker.segment(segment, first_op)?);
+        drafts.push(linker.segment(number, segment, first_op)?);
         first_op += count;
     }
     // What is current at the end stays readable.
-    for (_, value) in linker.current.values() {
-        linker.lives[*value].last = ops_total;
+    for current in linker.current.values() {
+        linker.lives[current.value].last = ops_total;
     }
     let (slots, slot_of) = assign(&linker.lives, ops_total);
     let port = |(spec, value): (PortSpec, usize)| LinkedPort { spec, slot: slot_of[value] };
@@ -49,8 +50,17 @@ pub(super) fn link(
 struct Linker {
     lives: Vec<Life>,
     /// The latest output of each port name.
-    current: HashMap<String, (PortSpec, usize)>,
-    inputs: Vec<BuiltinInput>,
+    current: HashMap<String, Current>,
+    inputs: Vec<RowInput>,
+}
+
+/// A port's latest output.
+#[derive(Clone)]
+struct Current {
+    spec: PortSpec,
+    value: usize,
+    /// The segment that gave it.
+    from: Option<usize>,
 }
 
 /// A segment whose operands are values of the whole program.
@@ -61,6 +71,7 @@ struct Draft {
     /// The program's row input for each input of the segment.
     input_of: Vec<usize>,
     outputs: Vec<(PortSpec, usize)>,
+    reads: Vec<Current>,
 }
 
 impl Linker {
@@ -69,31 +80,21 @@ impl Linker {
         self.lives.len() - 1
     }
 
-    fn segment(&mut self, segment: Checked, first_op: usize) -> Result<Draft, String> {
+    fn segment(&mut self, number: usize, segment: Checked, first_op: usize) -> Result<Draft, String> {
         let last_op = first_op + segment.ops.len().saturating_sub(1);
         let mut value_of = vec![usize::MAX; segment.recording.values.len()];
+        let mut reads = vec![];
         for port in segment.recording.ports.iter().filter(|port| port.direction == Direction::In) {
-            let want = spec(&segment, &port.name, port.value);
-            if want.rows == Rows::Outs {
-                return Err(format!("{}: port `{}` comes in for wanted rows, which do not cross segments", segment.name, port.name));
-            }
-            match self.current.get(&port.name) {
-                Some((have, value)) if *have == want => value_of[port.value.0 as usize] = *value,
-                Some((have, _)) => {
-                    return Err(format!(
-                        "{}: port `{}` is {}, an earlier segment gives {}",
-                        segment.name,
-                        port.name,
-                        shape(&want),
-                        shape(have)
-                    ));
-                }
-                None => return Err(format!("{}: no earlier segment gives port `{}`", segment.name, port.name)),
-            }
+            let current = self.read(&segment, spec(&segment, &port.name, port.value))?;
+            value_of[port.value.0 as usize] = current.value;
+            // The first rows' outputs may be there before the last rows are read.
+            self.lives[current.value].last = self.lives[current.value].last.max(last_op);
+            reads.push(current);
         }
         for (index, value) in value_of.iter_mut().enumerate().filter(|(_, value)| **value == usize::MAX) {
             let def = segment.recording.values[index];
-            *value = self.add(Life { rows: segment.rows(def.domain), width: def.width as usize, born: None, last: 0 });
+            let port = segment.recording.ports.iter().any(|port| port.value.0 as usize == index);
+            *value = self.add(Life { rows: segment.rows(def.domain), port, width: def.width as usize, born: None, last: 0 });
         }
         for (index, op) in segment.recording.ops.iter().enumerate() {
             let at = first_op + index;
@@ -107,27 +108,44 @@ impl Linker {
                 life.last = life.last.max(if again { last_op } else { at });
             }
         }
-        let outputs = self.outputs(&segment, &value_of, last_op);
+        let outputs = self.outputs(number, &segment, &value_of, last_op);
         let input_of = segment.recording.inputs.iter().map(|input| {
-            let InputSource::Builtin(kind) = input.source else { unreachable!("the segment's rules left built-in inputs") };
-            self.input(BuiltinInput { kind, rows: segment.rows(input.domain), width: input.width as usize })
+            let source = match input.source {
+                InputSource::Builtin(kind) => RowSource::Builtin(kind),
+                InputSource::Ids { window } => RowSource::Ids { name: input.name.clone(), window: window.into() },
+                InputSource::Host => unreachable!("refused by the segment's rules"),
+            };
+            self.input(RowInput { source, rows: segment.rows(input.domain), width: input.width as usize })
         });
         let input_of = input_of.collect();
-        Ok(Draft { segment, value_of, input_of, outputs })
+        Ok(Draft { segment, value_of, input_of, outputs, reads })
     }
 
-    fn outputs(&mut self, segment: &Checked, value_of: &[usize], last_op: usize) -> Vec<(PortSpec, usize)> {
+    /// The earlier output that a port reads.
+    fn read(&self, segment: &Checked, want: PortSpec) -> Result<Current, String> {
+        let (at, name) = (segment.name, &want.name);
+        if want.rows == Rows::Outs {
+            return Err(format!("{at}: port `{name}` comes in for wanted rows, which do not cross segments"));
+        }
+        match self.current.get(name) {
+            Some(current) if current.spec == want => Ok(current.clone()),
+            Some(current) => Err(format!("{at}: port `{name}` is {}, an earlier segment gives {}", shape(&want), shape(&current.spec))),
+            None => Err(format!("{at}: no earlier segment gives port `{name}`")),
+        }
+    }
+
+    fn outputs(&mut self, number: usize, segment: &Checked, value_of: &[usize], last_op: usize) -> Vec<(PortSpec, usize)> {
         let ports = segment.recording.ports.iter().filter(|port| port.direction == Direction::Out);
         let outputs: Vec<(PortSpec, usize)> =
             ports.map(|port| (spec(segment, &port.name, port.value), value_of[port.value.0 as usize])).collect();
         for (spec, value) in &outputs {
             self.lives[*value].last = self.lives[*value].last.max(last_op);
-            self.current.insert(spec.name.clone(), (spec.clone(), *value));
+            self.current.insert(spec.name.clone(), Current { spec: spec.clone(), value: *value, from: Some(number) });
         }
         outputs
     }
 
-    fn input(&mut self, input: BuiltinInput) -> usize {
+    fn input(&mut self, input: RowInput) -> usize {
         self.inputs.iter().position(|known| *known == input).unwrap_or_else(|| {
             self.inputs.push(input);
             self.inputs.len() - 1
@@ -138,7 +156,7 @@ impl Linker {
 impl Draft {
     /// The segment with its values in their slots.
     fn place(self, lives: &[Life], slots: &[scratch::Slot], slot_of: &[usize]) -> LinkedSegment {
-        let Self { segment, value_of, input_of, outputs } = self;
+        let Self { segment, value_of, input_of, outputs, reads } = self;
         let sliced = segment.domains.contains(&Rows::Outs);
         let operand = |operand: &OperandRef| {
             let (place, stride) = match operand.source {
@@ -166,8 +184,10 @@ impl Draft {
             groups: op.groups.clone(),
         });
         let ops = ops.collect();
-        let outputs = outputs.into_iter().map(|(spec, value)| LinkedPort { spec, slot: slot_of[value] }).collect();
-        LinkedSegment { name: segment.name, ops, outputs, sliced }
+        let port = |spec: PortSpec, value: usize| LinkedPort { spec, slot: slot_of[value] };
+        let outputs = outputs.into_iter().map(|(spec, value)| port(spec, value)).collect();
+        let reads = reads.into_iter().map(|Current { spec, value, from }| ReadPort { port: port(spec, value), from });
+        LinkedSegment { name: segment.name, ops, outputs, reads: reads.collect(), inputs: input_of, sliced }
     }
 }
 

@@ -109,28 +109,48 @@ pub(crate) struct LinkedPort {
     pub slot: usize,
 }
 
+/// A port that a segment reads.
+#[derive(Debug, Clone)]
+pub(crate) struct ReadPort {
+    pub port: LinkedPort,
+    /// The segment that gives it, by its place in the program; `None` where it comes from outside.
+    pub from: Option<usize>,
+}
+
 /// A segment that is ready to run.
 pub(crate) struct LinkedSegment {
     pub name: SegmentName,
     pub ops: Vec<LinkedOp>,
     pub outputs: Vec<LinkedPort>,
+    pub reads: Vec<ReadPort>,
+    /// The row inputs that it reads, by their numbers in [`Program::inputs`].
+    pub inputs: Vec<usize>,
     /// Whether it works on wanted rows, and so runs in slices of them.
     pub sliced: bool,
 }
 
 /// A row input that the executor fills for every step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BuiltinInput {
-    pub kind: Builtin,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RowInput {
+    pub source: RowSource,
     pub rows: Rows,
     pub width: usize,
+}
+
+/// Who gives a row input's numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RowSource {
+    /// The step.
+    Builtin(Builtin),
+    /// The plugin's `ids` function, asked under this name with a window of so many tokens.
+    Ids { name: String, window: usize },
 }
 
 /// A validated program: segments in order, with every value in a slot of scratch memory.
 pub struct Program {
     pub(crate) segments: Vec<LinkedSegment>,
     pub(crate) slots: Vec<Slot>,
-    pub(crate) inputs: Vec<BuiltinInput>,
+    pub(crate) inputs: Vec<RowInput>,
     pub(crate) given: Vec<LinkedPort>,
     description: Description,
 }
@@ -148,7 +168,7 @@ impl Program {
         given: &[PortSpec],
         assign: scratch::Assign,
     ) -> Result<Self> {
-        description::check(description).map_err(|fault| Error::refused(format!("the plugin's description: {fault}")))?;
+        Self::check_description(description)?;
         let names: Vec<SegmentName> = recordings.iter().map(|(name, _)| *name).collect();
         if names != description.segments {
             return Err(Error::refused("the recorded segments are not those of the description"));
@@ -161,6 +181,11 @@ impl Program {
         }
         description::all_advanced(description, &stored).map_err(|fault| Error::refused(format!("the plugin's description: {fault}")))?;
         link::link(description.clone(), checked, given, assign).map_err(Error::refused)
+    }
+
+    /// The rules of a description that hold whatever its segments record: to be held before a plugin is asked for all of them.
+    pub fn check_description(description: &Description) -> Result<()> {
+        description::check(description).map_err(|fault| Error::refused(format!("the plugin's description: {fault}")))
     }
 
     /// The same with a slot for each value.
@@ -176,7 +201,8 @@ impl Program {
 
     /// Checks that the program is a language model: its head gives logits over the vocabulary and a sampled id.
     pub fn check_language_model(&self) -> Result<()> {
-        let outputs = self.segments.last().map_or(&[][..], |segment| &segment.outputs[..]);
+        let head = self.segments.iter().rfind(|segment| !matches!(segment.name, SegmentName::Draft(_)));
+        let outputs = head.map_or(&[][..], |segment| &segment.outputs[..]);
         let vocab = self.description.vocab;
         for (name, ty, width) in [(ports::LOGITS, Ty::F32, vocab), (ports::SAMPLED, Ty::I32, 1)] {
             let want = PortSpec { name: name.into(), rows: Rows::Outs, ty, width };
@@ -187,12 +213,27 @@ impl Program {
         Ok(())
     }
 
-    /// Scratch memory for so many rows of a step and of wanted rows.
+    /// Scratch memory for so many rows of a step and of wanted rows. What is too much for a number is the largest one, which no memory
+    /// holds.
     pub fn scratch_bytes(&self, tokens_max: usize, outs_max: usize) -> Bytes {
-        let words = |rows: Rows, width: usize| width * if rows == Rows::Tokens { tokens_max } else { outs_max };
-        let slots: usize = self.slots.iter().map(|slot| words(slot.rows, slot.width)).sum();
-        let inputs: usize = self.inputs.iter().map(|input| words(input.rows, input.width)).sum();
-        Bytes(4 * (slots + inputs) as u64)
+        let widths = self.slots.iter().map(|slot| (slot.rows, slot.width));
+        let widths = widths.chain(self.inputs.iter().map(|input| (input.rows, input.width)));
+        let bytes = |(rows, width): (Rows, usize)| {
+            let rows = if rows == Rows::Tokens { tokens_max } else { outs_max };
+            (width as u64).saturating_mul(rows as u64).saturating_mul(4)
+        };
+        Bytes(widths.map(bytes).fold(0, u64::saturating_add))
+    }
+
+    /// The program's segments, in order.
+    pub fn segments(&self) -> impl Iterator<Item = SegmentName> {
+        self.segments.iter().map(|segment| segment.name)
+    }
+
+    /// The weights and expert groups that some op uses: what is not among them need not be read.
+    pub fn uses(&self) -> (HashSet<WeightId>, HashSet<GroupId>) {
+        let ops = || self.segments.iter().flat_map(|segment| &segment.ops);
+        (ops().flat_map(|op| &op.weights).copied().collect(), ops().flat_map(|op| &op.groups).copied().collect())
     }
 
     /// Ops of each segment, for `coli plugins dump` and tests.

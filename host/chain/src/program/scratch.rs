@@ -2,7 +2,8 @@
 //!
 //! A slot holds values of one kind of rows, one after the other. A value takes a slot when it is written and gives it back after its
 //! last reading, over the whole program, so that the memory is that of the widest moment and not of all values. An op's outputs never
-//! share a slot with its inputs.
+//! share a slot with its inputs. Ports have slots of their own: they hold all rows of a step, also where a segment's ops run over a part
+//! of the rows at a time, in which all other values live.
 
 use super::Rows;
 
@@ -11,14 +12,23 @@ use super::Rows;
 pub struct Slot {
     /// The rows that it holds.
     pub rows: Rows,
+    /// Whether it holds ports.
+    pub port: bool,
     /// Words of the widest value that it holds.
     pub width: usize,
+}
+
+impl Slot {
+    fn fits(self, life: &Life) -> bool {
+        (self.rows, self.port) == (life.rows, life.port)
+    }
 }
 
 /// A value's life, in op numbers of the whole program.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Life {
     pub rows: Rows,
+    pub port: bool,
     pub width: usize,
     /// The op that writes it; values that come from outside are there before op 0.
     pub born: Option<usize>,
@@ -32,7 +42,7 @@ pub(super) type Assign = fn(&[Life], usize) -> (Vec<Slot>, Vec<usize>);
 /// A slot for each value: what sharing is held against.
 #[cfg(test)]
 pub(super) fn assign_apart(lives: &[Life], _ops: usize) -> (Vec<Slot>, Vec<usize>) {
-    let slots = lives.iter().map(|life| Slot { rows: life.rows, width: life.width });
+    let slots = lives.iter().map(|life| Slot { rows: life.rows, port: life.port, width: life.width });
     (slots.collect(), (0..lives.len()).collect())
 }
 
@@ -67,14 +77,14 @@ struct Planner {
 impl Planner {
     /// The narrowest free slot that fits, else the widest one, grown, else a new one.
     fn take(&mut self, value: usize, life: &Life) {
-        let candidates = || self.free.iter().enumerate().filter(|(_, slot)| self.slots[**slot].rows == life.rows);
+        let candidates = || self.free.iter().enumerate().filter(|(_, slot)| self.slots[**slot].fits(life));
         let fitting =
             candidates().filter(|(_, slot)| self.slots[**slot].width >= life.width).min_by_key(|(_, slot)| self.slots[**slot].width);
         let found = fitting.or_else(|| candidates().max_by_key(|(_, slot)| self.slots[**slot].width)).map(|(at, _)| at);
         let slot = match found {
             Some(at) => self.free.swap_remove(at),
             None => {
-                self.slots.push(Slot { rows: life.rows, width: 0 });
+                self.slots.push(Slot { rows: life.rows, port: life.port, width: 0 });
                 self.slots.len() - 1
             }
         };
@@ -90,8 +100,10 @@ mod tests {
 
     /// Random programs of values: no two values of one slot may be alive at once, and the widths and rows of a slot must fit.
     fn lives() -> impl Strategy<Value = Vec<Life>> {
-        let life = (any::<bool>(), 1usize..40, prop::option::of(0usize..30), 0usize..35).prop_map(|(tokens, width, born, more)| Life {
+        let life = (any::<(bool, bool)>(), 1usize..40, prop::option::of(0usize..30), 0usize..35);
+        let life = life.prop_map(|((tokens, port), width, born, more)| Life {
             rows: if tokens { Rows::Tokens } else { Rows::Outs },
+            port,
             width,
             born,
             last: born.unwrap_or(0) + more,
@@ -105,7 +117,7 @@ mod tests {
             let (slots, slot_of) = assign(&lives, 30);
             for (a, life_a) in lives.iter().enumerate() {
                 let slot = slots[slot_of[a]];
-                prop_assert!(slot.rows == life_a.rows && slot.width >= life_a.width);
+                prop_assert!(slot.fits(life_a) && slot.width >= life_a.width);
                 for (b, life_b) in lives.iter().enumerate().filter(|(b, _)| *b != a && slot_of[*b] == slot_of[a]) {
                     let (first, second) = if life_a.born <= life_b.born { (life_a, life_b) } else { (life_b, life_a) };
                     // The later one is written by an op after the last reader of the earlier one.
@@ -117,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_chain_of_values_needs_two_slots() {
-        let life = |op: usize| Life { rows: Rows::Tokens, width: 8, born: Some(op), last: op + 1 };
+        let life = |op: usize| Life { rows: Rows::Tokens, port: false, width: 8, born: Some(op), last: op + 1 };
         let lives: Vec<Life> = (0..20).map(life).collect();
         assert_eq!(assign(&lives, 20).0.len(), 2);
     }

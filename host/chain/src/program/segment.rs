@@ -5,12 +5,16 @@ use std::collections::HashSet;
 use coli_plugin_api::codec;
 use coli_plugin_api::describe::{Description, SegmentName, StateKind, WeightRef};
 use coli_plugin_api::program::{
-    Access, Builtin, Direction, Domain, DomainId, InputSource, OpRecord, OperandRef, Recording, Source, StateId, Ty, ValueId, WeightId,
+    Access, Builtin, Direction, Domain, DomainId, Input, InputSource, OpRecord, OperandRef, Recording, Source, StateId, Ty, ValueId,
+    WeightId,
 };
 use coli_shaders::contract::{Kernel, OpFacts, ValueFacts};
 
 use super::description::{WIDTH_MAX, shown};
 use super::{OpTable, Rows};
+
+/// Table rows that an `ids` input may have for one row.
+const IDS_MAX: u32 = 1 << 12;
 
 /// A segment whose own rules hold.
 pub(super) struct Checked {
@@ -32,7 +36,7 @@ pub(super) fn check(
 ) -> Result<Checked, String> {
     let recording = codec::decode(bytes)?;
     let domains = domains(&recording)?;
-    tables(&recording, domains.len())?;
+    tables(name, &recording, &domains)?;
     let mut checker = Checker { name, recording: &recording, description, written: HashSet::new(), stored };
     checker.ports_in()?;
     let mut kernels = Vec::with_capacity(recording.ops.len());
@@ -61,33 +65,42 @@ fn domains(recording: &Recording) -> Result<Vec<Rows>, String> {
 }
 
 /// Indices, widths and names of the input and value tables.
-fn tables(recording: &Recording, domains: usize) -> Result<(), String> {
-    let domain = |id: DomainId| if usize::from(id.0) < domains { Ok(()) } else { Err(format!("domain {} of {domains}", id.0)) };
+fn tables(segment: SegmentName, recording: &Recording, domains: &[Rows]) -> Result<(), String> {
+    let domain = |id: DomainId| {
+        let rows = domains.get(usize::from(id.0)).copied();
+        rows.ok_or_else(|| format!("domain {} of {}", id.0, domains.len()))
+    };
     let width =
         |width: u32| if (1..=WIDTH_MAX).contains(&width) { Ok(()) } else { Err(format!("width {width}, expected 1 to {WIDTH_MAX}")) };
     let mut names = HashSet::new();
     for (index, input) in recording.inputs.iter().enumerate() {
-        let check = || {
-            domain(input.domain)?;
-            let InputSource::Builtin(kind) = input.source else {
-                return Err(format!("source {:?} not implemented", input.source));
-            };
-            if kind == Builtin::NextToken {
-                return Err("the next token is known to draft segments only".into());
-            }
-            let axes = if kind == Builtin::RotaryPosition { 1..=4 } else { 1..=1 };
-            if input.ty != Ty::I32 || !axes.contains(&input.width) {
-                return Err(format!("{} {:?} a row, expected {axes:?} I32", input.width, input.ty));
-            }
-            Ok(())
-        };
+        let check = || row_input(segment, input, domain(input.domain)?);
         check().map_err(|fault: String| format!("input {index} `{}`: {fault}", input.name))?;
         if !names.insert(&input.name) {
             return Err(format!("input {index}: the name `{}` stands twice", input.name));
         }
     }
     for (index, value) in recording.values.iter().enumerate() {
-        domain(value.domain).and_then(|()| width(value.width)).map_err(|fault| format!("value {index}: {fault}"))?;
+        domain(value.domain).and_then(|_| width(value.width)).map_err(|fault| format!("value {index}: {fault}"))?;
+    }
+    Ok(())
+}
+
+/// Rules of a row input over these rows.
+fn row_input(segment: SegmentName, input: &Input, rows: Rows) -> Result<(), String> {
+    let widths = match input.source {
+        InputSource::Host => return Err("rows that the host gives are not implemented".into()),
+        InputSource::Builtin(Builtin::NextToken) if !matches!(segment, SegmentName::Draft(_)) || rows != Rows::Tokens => {
+            return Err("the next token is known to draft segments only, for the step's rows".into());
+        }
+        InputSource::Builtin(Builtin::RotaryPosition) => 1..=4,
+        InputSource::Builtin(_) => 1..=1,
+        InputSource::Ids { .. } if rows != Rows::Tokens => return Err("ids are known for the step's rows only".into()),
+        InputSource::Ids { window: 0 } => return Err("a window of no tokens".into()),
+        InputSource::Ids { .. } => 1..=IDS_MAX,
+    };
+    if input.ty != Ty::I32 || !widths.contains(&input.width) {
+        return Err(format!("{} {:?} a row, expected {widths:?} I32", input.width, input.ty));
     }
     Ok(())
 }

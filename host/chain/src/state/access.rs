@@ -18,16 +18,20 @@ impl OpStates<'_> {
     }
 }
 
+pub(super) fn row(states: &States, place: Place, conv: u32, index: u32) -> Option<&[f32]> {
+    let Place::Rows { class, arena } = place else { return None };
+    let conversation = states.conversations.get(conv as usize)?.as_ref()?;
+    let of = &states.classes[class];
+    // Older rows may still be stored, which depends on the page's size and must not be seen.
+    if index < of.first_readable(conversation.len) {
+        return None;
+    }
+    conversation.tables[class].row(of, arena, index)
+}
+
 impl StateAccess for OpStates<'_> {
     fn row(&self, state: usize, conv: u32, index: u32) -> Option<&[f32]> {
-        let Place::Rows { class, arena } = self.place(state)? else { return None };
-        let conversation = self.states.conversations.get(conv as usize)?.as_ref()?;
-        let of = &self.states.classes[class];
-        // Older rows may still be stored, which depends on the page's size and must not be seen.
-        if index < of.first_readable(conversation.len) {
-            return None;
-        }
-        conversation.tables[class].row(of, arena, index)
+        row(self.states, self.place(state)?, conv, index)
     }
 
     fn row_mut(&mut self, state: usize, conv: u32, index: u32) -> Option<&mut [f32]> {

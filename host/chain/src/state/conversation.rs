@@ -3,7 +3,9 @@
 use coli_base::{Error, Result};
 use coli_plugin_api::describe::Keep;
 
+use super::Grow;
 use super::accumulators::{Advance, Held};
+use super::history::History;
 use super::pool::Pool;
 use super::table::{Class, SLACK, Table};
 
@@ -11,6 +13,8 @@ use super::table::{Class, SLACK, Table};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Conversation {
     pub len: u32,
+    /// Its tokens, those of a step that has not ended included.
+    pub tokens: History,
     /// Its rows, by class.
     pub tables: Vec<Table>,
     held: Held,
@@ -56,6 +60,7 @@ impl Conversation {
         let mut cut = Self { len, ..self.clone() };
         cut.tables.iter_mut().zip(classes).for_each(|(table, class)| table.truncate(class, len));
         cut.held.truncate(len);
+        cut.tokens.truncate(len);
         Ok(cut)
     }
 
@@ -65,9 +70,10 @@ impl Conversation {
         self
     }
 
-    /// Makes room for positions up to `to`; `marked` are the lengths to which it may be cut afterwards. Nothing has changed when it fails.
-    pub fn grow(&mut self, classes: &mut [Class], accumulators: &mut Pool, to: u32, marked: &[u32]) -> Result<Growth> {
-        let growth = self.try_grow(classes, accumulators, to, marked);
+    /// Makes room for a step's positions. Nothing has changed when it fails.
+    pub fn grow(&mut self, classes: &mut [Class], accumulators: &mut Pool, by: &Grow) -> Result<Growth> {
+        self.tokens.extend(&by.tokens);
+        let growth = self.try_grow(classes, accumulators, by.len, &by.marked);
         if growth.is_err() {
             self.abandon(classes);
         }
@@ -100,5 +106,6 @@ impl Conversation {
     pub fn abandon(&mut self, classes: &[Class]) {
         let len = self.len;
         self.tables.iter_mut().zip(classes).for_each(|(table, class)| table.truncate(class, len));
+        self.tokens.truncate(len);
     }
 }

@@ -22,6 +22,7 @@
 mod access;
 mod accumulators;
 mod conversation;
+mod history;
 mod pool;
 mod table;
 
@@ -30,9 +31,11 @@ use std::sync::Arc;
 use coli_base::units::Bytes;
 use coli_base::{Error, Result};
 use coli_plugin_api::describe::{Description, Keep, StateKind};
+use coli_plugin_api::program::StateId;
 
 pub(crate) use access::OpStates;
 use conversation::{Conversation, Growth};
+pub(crate) use history::History;
 use pool::Pool;
 use table::Class;
 
@@ -63,6 +66,8 @@ pub(crate) struct Grow {
     pub conv: ConvId,
     /// Positions that it has afterwards.
     pub len: u32,
+    /// Its tokens at the new positions.
+    pub tokens: Vec<u32>,
     /// Positions, ascending, after which it must be possible to continue.
     pub marked: Vec<u32>,
 }
@@ -70,8 +75,15 @@ pub(crate) struct Grow {
 /// Where a state's numbers are.
 #[derive(Debug, Clone, Copy)]
 enum Place {
-    Rows { class: usize, arena: usize },
-    Accumulator { arena: usize },
+    Rows {
+        class: usize,
+        arena: usize,
+    },
+    Accumulator {
+        arena: usize,
+    },
+    /// On another executor.
+    Elsewhere,
 }
 
 /// The states of all conversations on one executor.
@@ -92,12 +104,18 @@ pub struct States {
 impl States {
     /// No conversations yet. `page_positions` is [`PAGE_POSITIONS`] but in tests; `context_max` bounds every conversation.
     pub fn new(description: &Description, page_positions: u32, context_max: u32) -> Self {
+        Self::of(description, |_| true, page_positions, context_max)
+    }
+
+    /// Room for the states that `held` names; the others are on another executor.
+    pub(crate) fn of(description: &Description, held: impl Fn(StateId) -> bool, page_positions: u32, context_max: u32) -> Self {
         assert!(page_positions > 0, "a page has positions");
         let mut classes: Vec<(u32, Keep, Vec<usize>)> = vec![];
         let mut accumulators = vec![];
         let mut places = vec![];
-        for state in &description.states {
+        for (index, state) in description.states.iter().enumerate() {
             places.push(match &state.kind {
+                _ if !held(StateId(index as u32)) => Place::Elsewhere,
                 StateKind::Rows { parts, stride, keep } => {
                     let class = classes.iter().position(|(s, k, _)| (s, k) == (stride, keep)).unwrap_or_else(|| {
                         classes.push((*stride, *keep, vec![]));
@@ -121,10 +139,11 @@ impl States {
 
     /// Memory that a conversation of `positions` takes: its rows, and three values of its accumulators, which are the one before the last
     /// step, the present one, and the one that a step works on. Rows of the step itself in states that keep the last n, until it ends, and
-    /// values after marked rows come on top.
+    /// values after marked rows come on top. What is too much for a number is the largest one, which no memory holds.
     pub fn conversation_bytes(&self, positions: u32) -> Bytes {
-        let rows: u64 = self.classes.iter().map(|class| class.pages_of(positions) * class.pool.page_bytes()).sum();
-        Bytes(rows + 3 * self.accumulators.page_bytes())
+        let rows = self.classes.iter().map(|class| class.pages_of(positions).saturating_mul(class.pool.page_bytes()));
+        let accumulators = self.accumulators.page_bytes().saturating_mul(3);
+        Bytes(rows.fold(accumulators, u64::saturating_add))
     }
 
     /// A new, empty conversation.
@@ -136,6 +155,7 @@ impl States {
     pub fn open_at(&mut self, pos: u32) -> ConvId {
         let mut conversation = Conversation::new(self.classes.len());
         conversation.len = pos;
+        conversation.tokens = History::starting_at(pos);
         conversation.tables.iter_mut().zip(&self.classes).for_each(|(table, class)| table.begin(class, pos));
         self.add(conversation)
     }
@@ -165,6 +185,21 @@ impl States {
     /// Positions that any conversation may have.
     pub fn context_max(&self) -> u32 {
         self.context_max
+    }
+
+    /// A row of a rows state, of the step that runs now or an earlier one.
+    pub(crate) fn step_row(&self, id: StateId, conv: u32, index: u32) -> Option<&[f32]> {
+        access::row(self, *self.places.get(id.0 as usize)?, conv, index)
+    }
+
+    /// A conversation's tokens, those of a step that has not ended included.
+    pub(crate) fn history(&self, conv: ConvId) -> Result<&History> {
+        Ok(&self.conversation(conv)?.tokens)
+    }
+
+    /// An error where [`Self::rewind`] would be one.
+    pub(crate) fn check_rewind(&self, conv: ConvId, len: u32) -> Result<()> {
+        self.cut(conv, len).map(drop)
     }
 
     /// Forgets the positions from `len` on. An error where the states' rules do not allow it; then nothing has changed.
@@ -217,20 +252,26 @@ impl States {
         }
         self.conversation(grow.conv)?;
         if let Some(conversation) = &mut self.conversations[grow.conv.0 as usize] {
-            let growth = conversation.grow(&mut self.classes, &mut self.accumulators, grow.len, &grow.marked)?;
+            let growth = conversation.grow(&mut self.classes, &mut self.accumulators, grow)?;
             self.growing.push((grow.conv, growth));
         }
         Ok(())
     }
 
-    /// Ends a step that has run: its conversations have grown. When it fails, because an op left an accumulator behind, none has.
-    pub(crate) fn commit(&mut self) -> Result<()> {
+    /// An error where an op of the step has left an accumulator behind.
+    pub(crate) fn check_commit(&self) -> Result<()> {
         for (conv, growth) in &self.growing {
             if let Some((arena, pos)) = growth.unfinished() {
                 let fault = format!("accumulator {arena} of conversation {} was not advanced by the row at position {pos}", conv.0);
                 return Err(Error::run(fault));
             }
         }
+        Ok(())
+    }
+
+    /// Ends a step that has run: its conversations have grown. When it fails, because an op left an accumulator behind, none has.
+    pub(crate) fn commit(&mut self) -> Result<()> {
+        self.check_commit()?;
         for (conv, growth) in std::mem::take(&mut self.growing) {
             if let Some(conversation) = &mut self.conversations[conv.0 as usize] {
                 conversation.finish(&self.classes, growth);

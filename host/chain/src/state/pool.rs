@@ -78,7 +78,7 @@ impl Pool {
 
     /// Memory of a page in all arenas.
     pub fn page_bytes(&self) -> u64 {
-        self.lens.iter().map(|len| *len as u64 * 4).sum()
+        self.lens.iter().fold(0, |bytes, len| (*len as u64).saturating_mul(4).saturating_add(bytes))
     }
 
     /// Pages that somebody holds.

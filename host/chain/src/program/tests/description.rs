@@ -39,20 +39,25 @@ fn segments_are_those_of_a_step_in_order() {
         (|p| p.description.segments = vec![EMBED, SegmentName::Layer(1), HEAD], "segment `layer.1` where `layer.0` is expected"),
         (|p| name(p, 0, SegmentName::Setup), "segments of the kind of `setup` are not implemented"),
         (|p| name(p, 0, SegmentName::Encode(3)), "segments of the kind of `encode.3` are not implemented"),
-        (|p| name(p, 3, SegmentName::Draft(0)), "segments of the kind of `draft.0` are not implemented"),
+        (|p| name(p, 3, SegmentName::Draft(1)), "segment `draft.1` where `draft.0` is expected"),
         (|p| name(p, 3, SegmentName::DraftFeed(1)), "segments of the kind of `draft_feed.1` are not implemented"),
     ]);
 }
 
 #[test]
 fn weights_are_matrices_or_vectors() {
+    fn as_table(parts: &mut Parts) {
+        parts.description.weights[0].table = Some(Residency::Any);
+        parts.description.weights[0].shape[0] = 1 << 31;
+    }
     all_refused(&[
         (|p| p.description.weights[2].shape.clear(), "the plugin's description: weight 2 `head`: 0 dimensions, expected 1 or 2"),
         (|p| p.description.weights[2].shape = vec![1, 11, 8], "weight 2 `head`: 3 dimensions, expected 1 or 2"),
         (|p| p.description.weights[2].shape[1] = 0, "weight 2 `head`: a dimension is 0"),
         (|p| p.description.weights[2].shape[0] = WIDTH_MAX + 1, "weight 2 `head`: a dimension is 2097153"),
-        (|p| p.description.weights[0].table = Some(Residency::Disk), "weight 0 `embed`: tables that may stay on disk are not implemented"),
-        (|p| p.description.weights[0].table = Some(Residency::Any), "weight 0 `embed`: tables that may stay on disk are not implemented"),
+        (|p| p.description.weights[0].table = Some(Residency::Disk), "weight 0 `embed`: tables that stay on disk are not implemented"),
+        (|p| p.description.weights[0].shape[0] = 1 << 31, "weight 0 `embed`: a dimension is 2147483648"),
+        (as_table, "weight 0 `embed`: rows of a table is 2147483648, expected 1 to 2147483647"),
     ]);
 }
 

@@ -64,6 +64,7 @@ fn scratch_memory_is_that_of_slots_and_inputs() {
         slots.chain(inputs).sum()
     };
     assert_eq!(program.scratch_bytes(7, 3), Bytes(4 * (7 * words(Rows::Tokens) + 3 * words(Rows::Outs))));
+    assert_eq!(program.scratch_bytes(usize::MAX, usize::MAX), Bytes(u64::MAX));
 }
 
 #[test]

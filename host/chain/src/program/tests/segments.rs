@@ -113,10 +113,14 @@ fn inputs_are_built_in_ids_with_names_of_their_own() {
             |p| p.segment(EMBED).inputs[0].source = InputSource::Builtin(Builtin::NextToken),
             "embed: input 0 `token`: the next token is known to draft segments only",
         ),
-        (|p| p.segment(EMBED).inputs[0].source = InputSource::Host, "embed: input 0 `token`: source Host not implemented"),
+        (|p| p.segment(EMBED).inputs[0].source = InputSource::Host, "embed: input 0 `token`: rows that the host gives are not implemented"),
+        (|p| p.segment(EMBED).inputs[0].source = InputSource::Ids { window: 0 }, "embed: input 0 `token`: a window of no tokens"),
         (
-            |p| p.segment(EMBED).inputs[0].source = InputSource::Ids { window: 3 },
-            "embed: input 0 `token`: source Ids { window: 3 } not implemented",
+            |p| {
+                p.segment(EMBED).inputs[0].source = InputSource::Ids { window: 3 };
+                p.segment(EMBED).inputs[0].width = 5000;
+            },
+            "embed: input 0 `token`: 5000 I32 a row, expected 1..=4096 I32",
         ),
         (
             |p| {

@@ -29,7 +29,7 @@ fn two_widths(page: u32) -> States {
 /// A step that appends to state 0, whose rows stand at each position: `stamp` plus the position.
 fn append(states: &mut States, conv: ConvId, to: u32, marked: &[u32], stamp: f32) {
     let from = states.len(conv).unwrap();
-    states.begin(&[Grow { conv, len: to, marked: marked.to_vec() }]).unwrap();
+    states.begin(&[Grow { conv, len: to, tokens: vec![], marked: marked.to_vec() }]).unwrap();
     let mut op = OpStates { states, ids: &IDS[..1] };
     for pos in from..to {
         op.row_mut(0, conv.0, pos).unwrap().fill(stamp + pos as f32);
@@ -41,17 +41,27 @@ fn read(states: &mut States, conv: ConvId, index: u32) -> Option<f32> {
     OpStates { states, ids: &IDS[..1] }.row(0, conv.0, index).map(|row| row[0])
 }
 
+/// No such memory is taken: what a description asks for is only counted.
+#[test]
+fn sizes_beyond_every_number_are_the_largest_one() {
+    let wide = rows(u32::MAX, 1, Keep::All);
+    assert_eq!(states(&vec![wide.clone(); 3], 64).conversation_bytes(u32::MAX), Bytes(u64::MAX));
+    let many = [StateKind::Accumulator { shape: vec![u32::MAX, 1 << 29] }, StateKind::Accumulator { shape: vec![u32::MAX, 1 << 29] }];
+    assert_eq!(states(&many, 64).conversation_bytes(1), Bytes(u64::MAX));
+    assert!(states(&[wide], 64).conversation_bytes(64).0 < 1 << 42);
+}
+
 #[test]
 fn a_page_that_was_used_before_starts_as_nan() {
     let mut states = two_widths(2);
     let first = states.open();
-    states.begin(&[Grow { conv: first, len: 2, marked: vec![] }]).unwrap();
+    states.begin(&[Grow { conv: first, len: 2, tokens: vec![], marked: vec![] }]).unwrap();
     let mut op = OpStates { states: &mut states, ids: &IDS };
     op.row_mut(1, first.0, 0).unwrap().fill(7.0);
     states.commit().unwrap();
     states.close(first);
     let second = states.open();
-    states.begin(&[Grow { conv: second, len: 1, marked: vec![] }]).unwrap();
+    states.begin(&[Grow { conv: second, len: 1, tokens: vec![], marked: vec![] }]).unwrap();
     let op = OpStates { states: &mut states, ids: &IDS };
     assert!(op.row(1, second.0, 0).unwrap().iter().all(|number| number.is_nan()));
     assert!(op.row(1, second.0, 2).is_none(), "a position without a page");
@@ -61,7 +71,7 @@ fn a_page_that_was_used_before_starts_as_nan() {
 fn the_context_is_a_bound_that_changes_nothing() {
     let mut states = two_widths(4);
     let (fits, full) = (states.open(), states.open());
-    let grow = |conv, len| Grow { conv, len, marked: vec![] };
+    let grow = |conv, len| Grow { conv, len, tokens: vec![], marked: vec![] };
     let error = states.begin(&[grow(fits, 10), grow(full, 101)]).unwrap_err();
     assert_eq!(error.text, "101 positions do not fit a context of 100: make it larger with --ctx");
     assert_eq!((states.len(fits), states.live_pages()), (Some(0), (0, 0)), "the room that was made is given back");
@@ -76,7 +86,7 @@ fn what_is_not_open_is_an_error() {
     assert_eq!(states.rewind(conv, 0).unwrap_err().text, text);
     assert_eq!(states.snapshot(conv).unwrap_err().text, text);
     assert_eq!(states.share_prefix(ConvId(0), 0).unwrap_err().text, text);
-    assert_eq!(states.begin(&[Grow { conv, len: 1, marked: vec![] }]).unwrap_err().text, text);
+    assert_eq!(states.begin(&[Grow { conv, len: 1, tokens: vec![], marked: vec![] }]).unwrap_err().text, text);
     assert_eq!(states.len(conv), None);
 }
 
@@ -95,7 +105,7 @@ fn an_op_cannot_write_rows_from_before_the_step() {
     let mut states = two_widths(4);
     let conv = states.open();
     append(&mut states, conv, 3, &[], 0.0);
-    states.begin(&[Grow { conv, len: 4, marked: vec![] }]).unwrap();
+    states.begin(&[Grow { conv, len: 4, tokens: vec![], marked: vec![] }]).unwrap();
     let mut op = OpStates { states: &mut states, ids: &IDS };
     assert!(op.row_mut(0, conv.0, 2).is_none() && op.row_mut(0, conv.0, 3).is_some());
     assert!(op.accumulator(0, conv.0, 3).is_none(), "rows are no accumulator");
@@ -116,7 +126,7 @@ fn a_refusal_says_what_is_gone() {
     let mut summing = states(&[StateKind::Accumulator { shape: vec![2] }], 2);
     let conv = summing.open();
     for len in [10, 30] {
-        summing.begin(&[Grow { conv, len, marked: vec![len - 1] }]).unwrap();
+        summing.begin(&[Grow { conv, len, tokens: vec![], marked: vec![len - 1] }]).unwrap();
         let mut op = OpStates { states: &mut summing, ids: &IDS[..1] };
         (op.states.len(conv).unwrap()..len).for_each(|pos| op.accumulator(0, conv.0, pos).unwrap().fill(pos as f32));
         summing.commit().unwrap();
@@ -130,7 +140,7 @@ fn accumulators_are_advanced_in_row_order_or_not_at_all() {
     let mut states = states(&[StateKind::Accumulator { shape: vec![2] }, rows(1, 1, Keep::All)], 2);
     let conv = states.open();
     assert!(OpStates { states: &mut states, ids: &IDS }.accumulator(0, conv.0, 0).is_none(), "outside of a step");
-    states.begin(&[Grow { conv, len: 2, marked: vec![] }]).unwrap();
+    states.begin(&[Grow { conv, len: 2, tokens: vec![], marked: vec![] }]).unwrap();
     let mut op = OpStates { states: &mut states, ids: &IDS };
     assert!(op.accumulator(0, conv.0, 1).is_none(), "not the next row");
     op.accumulator(0, conv.0, 0).unwrap().fill(1.0);
@@ -140,7 +150,7 @@ fn accumulators_are_advanced_in_row_order_or_not_at_all() {
     assert_eq!(op.states.commit().unwrap_err().text, fault);
     states.abandon();
     assert_eq!(states.live_pages(), (0, 0));
-    states.begin(&[Grow { conv, len: 1, marked: vec![] }]).unwrap();
+    states.begin(&[Grow { conv, len: 1, tokens: vec![], marked: vec![] }]).unwrap();
     let mut op = OpStates { states: &mut states, ids: &IDS };
     assert_eq!(op.accumulator(0, conv.0, 0).unwrap(), [0.0; 2], "what the failed step did is gone");
 }
@@ -186,7 +196,7 @@ fn a_conversations_bytes_are_those_of_its_pages_at_most() {
         let conv = states.open();
         let page_bytes = u64::from(page.max(stride).div_ceil(stride)) * 4;
         for len in 1..=100 {
-            states.begin(&[Grow { conv, len, marked: vec![] }]).unwrap();
+            states.begin(&[Grow { conv, len, tokens: vec![], marked: vec![] }]).unwrap();
             states.commit().unwrap();
             let (live, planned) = (states.live_pages().0 as u64 * page_bytes, states.conversation_bytes(len).0);
             assert!(live <= planned, "stride {stride} keep {n} page {page}: {live} bytes after {len} positions, planned {planned}");

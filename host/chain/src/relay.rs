@@ -1,0 +1,256 @@
+//! Several executors, each with some of the segments: a program cut into stages.
+//!
+//! A stage has its own executor and its own states. Before it runs, it is given what it needs of the earlier ones, and nothing else: the
+//! ports that its segments read, and the rows that shared states got in this step. Both follow from the recording ([`crossing`]). The
+//! sampled tokens are part of the step and known to all stages.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use coli_base::units::Bytes;
+use coli_base::{Error, Result};
+use coli_plugin_api::describe::StateKind;
+use coli_plugin_api::program::StateId;
+use coli_shaders::contract::{StateAccess as _, WeightStore};
+
+use crate::cpu::{CpuExecutor, Ports, Run};
+use crate::inputs::IdSource;
+use crate::program::{Program, ReadPort};
+use crate::state::{ConvId, OpStates, Snapshot, States};
+use crate::step::Step;
+
+/// How a program is cut, and how large its steps may be.
+#[derive(Clone)]
+pub struct Cutting {
+    /// The first segment of each stage but the first one, ascending.
+    pub cuts: Vec<usize>,
+    /// Rows of a step, at most.
+    pub tokens_max: usize,
+    /// Wanted rows that run together.
+    pub outs_max: usize,
+    /// Positions of a page.
+    pub page_positions: u32,
+    /// Positions of a conversation, at most.
+    pub context: u32,
+    /// The plugin's `ids` function, where the program has inputs of that source.
+    pub ids: Option<Arc<dyn IdSource>>,
+}
+
+/// What a stage is given before it runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Crossing {
+    /// Names of ports, each with the stage that gave it.
+    pub ports: Vec<(String, usize)>,
+    /// Shared states, each with the stage that writes it.
+    pub states: Vec<(StateId, usize)>,
+}
+
+struct Stage {
+    segments: Range<usize>,
+    executor: CpuExecutor,
+    states: States,
+    crossing: Crossing,
+    reads: Vec<ReadPort>,
+}
+
+/// Runs steps through all stages, in order.
+pub struct Relay {
+    program: Arc<Program>,
+    stages: Vec<Stage>,
+    poisons: bool,
+}
+
+/// Conversations of all stages as they were.
+#[derive(Debug)]
+pub struct RelaySnapshot(Vec<Snapshot>);
+
+impl Relay {
+    /// Makes the stages. An error where a cut is not between two segments, or memory is lacking.
+    pub fn new(program: Arc<Program>, weights: &Arc<dyn WeightStore>, cutting: &Cutting) -> Result<Self> {
+        let ranges = ranges(&cutting.cuts, program.segments.len())?;
+        let stages = ranges.iter().enumerate().map(|(number, segments)| {
+            let executor = CpuExecutor::new(program.clone(), weights.clone(), cutting.tokens_max, cutting.outs_max)?;
+            let executor = executor.with_ids(cutting.ids.clone());
+            let crossing = crossing(&program, &ranges, number);
+            let held = |id: StateId| holds(&program, segments, id) || crossing.states.iter().any(|(known, _)| *known == id);
+            let states = States::of(program.description(), held, cutting.page_positions, cutting.context);
+            let reads = program.segments[segments.clone()].iter().flat_map(|segment| segment.reads.iter().cloned()).collect();
+            Ok(Stage { segments: segments.clone(), executor, states, crossing, reads })
+        });
+        let stages = stages.collect::<Result<_>>()?;
+        Ok(Self { program, stages, poisons: false })
+    }
+
+    /// Memory that a conversation of `positions` takes where one stage has all segments.
+    pub fn conversation_bytes(program: &Program, page_positions: u32, positions: u32) -> Bytes {
+        let all = 0..program.segments.len();
+        States::of(program.description(), |id| holds(program, &all, id), page_positions, positions).conversation_bytes(positions)
+    }
+
+    /// How many segments there are.
+    pub fn segments(&self) -> usize {
+        self.program.segments.len()
+    }
+
+    /// What each stage is given.
+    pub fn crossings(&self) -> impl Iterator<Item = &Crossing> {
+        self.stages.iter().map(|stage| &stage.crossing)
+    }
+
+    /// Changes what a stage is given: a test's way to show that all of it is needed.
+    pub fn crossing_mut(&mut self, stage: usize) -> &mut Crossing {
+        &mut self.stages[stage].crossing
+    }
+
+    /// Fills all scratch memory with NaN before each step: a test's way to show that nothing else is needed.
+    pub fn poison_scratch(&mut self) {
+        self.poisons = true;
+    }
+
+    /// See [`CpuExecutor::set_tile`].
+    pub fn set_tile(&mut self, rows: usize) {
+        self.stages.iter_mut().for_each(|stage| stage.executor.set_tile(rows));
+    }
+
+    /// A new, empty conversation.
+    pub fn open(&mut self) -> ConvId {
+        self.everywhere(States::open)
+    }
+
+    /// Forgets a conversation.
+    pub fn close(&mut self, conv: ConvId) {
+        self.stages.iter_mut().for_each(|stage| stage.states.close(conv));
+    }
+
+    /// Positions that a conversation has, `None` where there is no such conversation.
+    pub fn len(&self, conv: ConvId) -> Option<u32> {
+        self.stages.first()?.states.len(conv)
+    }
+
+    /// Forgets the positions from `len` on. An error where a state's rules do not allow it; then nothing has changed.
+    pub fn rewind(&mut self, conv: ConvId, len: u32) -> Result<()> {
+        self.stages.iter().try_for_each(|stage| stage.states.check_rewind(conv, len))?;
+        self.stages.iter_mut().try_for_each(|stage| stage.states.rewind(conv, len))
+    }
+
+    /// A conversation as it is now.
+    pub fn snapshot(&self, conv: ConvId) -> Result<RelaySnapshot> {
+        Ok(RelaySnapshot(self.stages.iter().map(|stage| stage.states.snapshot(conv)).collect::<Result<_>>()?))
+    }
+
+    /// A new conversation that continues from a snapshot of this relay.
+    pub fn restore(&mut self, snapshot: &RelaySnapshot) -> ConvId {
+        let mut parts = snapshot.0.iter();
+        self.everywhere(|states| states.restore(parts.next().expect("a snapshot of the same stages")))
+    }
+
+    /// Slots are given out alike on every stage, since they see the same calls.
+    fn everywhere(&mut self, mut call: impl FnMut(&mut States) -> ConvId) -> ConvId {
+        let mut ids = self.stages.iter_mut().map(|stage| call(&mut stage.states));
+        let first = ids.next().expect("a relay has a stage");
+        assert!(ids.all(|id| id == first), "a conversation has one slot on every stage");
+        first
+    }
+
+    /// Runs a step. `observe` sees the ports of every segment. When it fails, every conversation is as it was.
+    pub fn run(&mut self, step: &Step, mut observe: impl FnMut(&Ports<'_>) -> Result<()>) -> Result<()> {
+        let result = self.run_stages(step, &mut observe);
+        let result = result.and_then(|()| self.stages.iter().try_for_each(|stage| stage.states.check_commit()));
+        match result {
+            Ok(()) => self.stages.iter_mut().try_for_each(|stage| stage.states.commit()),
+            Err(error) => {
+                self.stages.iter_mut().for_each(|stage| stage.states.abandon());
+                Err(error)
+            }
+        }
+    }
+
+    fn run_stages(&mut self, step: &Step, observe: &mut dyn FnMut(&Ports<'_>) -> Result<()>) -> Result<()> {
+        if self.poisons {
+            self.stages.iter_mut().for_each(|stage| stage.executor.poison());
+        }
+        let mut sampled = vec![None; step.rows.len()];
+        for number in 0..self.stages.len() {
+            let (before, rest) = self.stages.split_at_mut(number);
+            let Some(stage) = rest.first_mut() else { break };
+            let mut run = stage.executor.begin(&mut stage.states, step, &stage.segments)?;
+            run.sampled = sampled;
+            stage.take(before, &run, &self.program)?;
+            stage.executor.run_segments(stage.segments.clone(), &mut stage.states, &mut run, observe)?;
+            sampled = run.sampled;
+        }
+        Ok(())
+    }
+}
+
+impl Stage {
+    /// Takes over what crosses.
+    fn take(&mut self, before: &[Stage], run: &Run<'_>, program: &Program) -> Result<()> {
+        let rows = run.step.rows.len();
+        for read in &self.reads {
+            let name = &read.port.spec.name;
+            let Some((_, from)) = self.crossing.ports.iter().find(|(known, from)| {
+                known == name && before.get(*from).is_some_and(|stage| read.from.is_some_and(|from| stage.segments.contains(&from)))
+            }) else {
+                continue;
+            };
+            self.executor.take_port(&read.port, before[*from].executor.port_words(&read.port, rows));
+        }
+        for (id, from) in &self.crossing.states {
+            let StateKind::Rows { stride, .. } = program.description().states[id.0 as usize].kind else { continue };
+            let ids = [*id];
+            for at in run.checked.tokens.iter().filter(|at| at.pos % stride == stride - 1) {
+                let index = at.pos / stride;
+                let missing = || Error::run(format!("state {} has no row {index} to hand over", id.0));
+                let row = before[*from].states.step_row(*id, at.conv, index).ok_or_else(missing)?;
+                let mut to = OpStates { states: &mut self.states, ids: &ids };
+                to.row_mut(0, at.conv, index).ok_or_else(missing)?.copy_from_slice(row);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn ranges(cuts: &[usize], segments: usize) -> Result<Vec<Range<usize>>> {
+    let mut ends = cuts.to_vec();
+    ends.push(segments);
+    let mut start = 0;
+    let mut ranges = vec![];
+    for end in ends {
+        if end <= start || end > segments {
+            return Err(Error::run(format!("cuts before segments {cuts:?} of {segments}")));
+        }
+        ranges.push(start..end);
+        start = end;
+    }
+    Ok(ranges)
+}
+
+/// Whether a state belongs to one of these segments.
+fn holds(program: &Program, segments: &Range<usize>, id: StateId) -> bool {
+    let owner = program.description().states[id.0 as usize].owner;
+    program.segments[segments.clone()].iter().any(|segment| segment.name == owner)
+}
+
+/// What a stage needs of the earlier ones.
+fn crossing(program: &Program, ranges: &[Range<usize>], number: usize) -> Crossing {
+    let stage_of = |segment: usize| ranges.iter().position(|range| range.contains(&segment));
+    let mut crossing = Crossing::default();
+    for segment in &program.segments[ranges[number].clone()] {
+        for read in &segment.reads {
+            let from = read.from.and_then(stage_of).filter(|from| *from < number);
+            let port = from.map(|from| (read.port.spec.name.clone(), from));
+            crossing.ports.extend(port.filter(|port| !crossing.ports.contains(port)));
+        }
+        for id in segment.ops.iter().flat_map(|op| &op.states) {
+            let from = ranges[..number].iter().position(|range| holds(program, range, *id));
+            let state = from.map(|from| (*id, from));
+            crossing.states.extend(state.filter(|state| !crossing.states.contains(state)));
+        }
+    }
+    crossing
+}
+
+#[cfg(test)]
+#[path = "relay_tests.rs"]
+mod tests;
