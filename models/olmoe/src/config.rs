@@ -1,13 +1,7 @@
 //! `config.json`, its keys checked and typed.
 
-use std::ops::RangeInclusive;
-
-use coli_plugin_api::serde_json::Value;
-
-/// The most that any size of a model may be here; the host bounds what it allocates by itself.
-const SIZE_MAX: u64 = 1 << 21;
-/// Columns of a head; like the ranges of the numbers below, what the ops take, so that an error names the key and not an op's parameter.
-const HEAD_WIDTH_MAX: u32 = 1 << 16;
+use coli_blocks::keys::{CONTEXT_MAX, COUNT_MAX, Keys, LAYERS_MAX, SIZE_MAX};
+use coli_plugin_api::serde_json::{Value, json};
 
 /// What the pass depends on.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,9 +25,10 @@ pub(crate) struct Config {
 impl Config {
     /// Reads the keys; an error names the key.
     pub(crate) fn read(json: &Value) -> Result<Self, String> {
-        let hidden = size(json, "hidden_size", SIZE_MAX)?;
-        let heads = size(json, "num_attention_heads", 65536)?;
-        let kv_heads = optional_size(json, "num_key_value_heads", 65536)?.unwrap_or(heads);
+        let keys = Keys::top(json);
+        let hidden = keys.size("hidden_size", SIZE_MAX)?;
+        let heads = keys.size("num_attention_heads", COUNT_MAX)?;
+        let kv_heads = keys.optional_size("num_key_value_heads", COUNT_MAX)?.unwrap_or(heads);
         if !hidden.is_multiple_of(heads) {
             return Err(format!("config.json: `num_attention_heads` {heads} does not divide `hidden_size` {hidden}"));
         }
@@ -41,102 +36,38 @@ impl Config {
             return Err(format!("config.json: `num_key_value_heads` {kv_heads} does not divide `num_attention_heads` {heads}"));
         }
         let head_width = hidden / heads;
-        if !head_width.is_multiple_of(2) || head_width > HEAD_WIDTH_MAX {
+        if !head_width.is_multiple_of(2) || u64::from(head_width) > COUNT_MAX {
             return Err(format!(
-                "config.json: `hidden_size` over `num_attention_heads` is {head_width}, expected an even number to {HEAD_WIDTH_MAX}"
+                "config.json: `hidden_size` over `num_attention_heads` is {head_width}, expected an even number to {COUNT_MAX}"
             ));
         }
-        let experts = size(json, "num_experts", 65536)?;
-        let experts_used = size(json, "num_experts_per_tok", 1024)?;
+        let experts = keys.size("num_experts", COUNT_MAX)?;
+        let experts_used = keys.size("num_experts_per_tok", 1024)?;
         if experts_used > experts {
             return Err(format!("config.json: `num_experts_per_tok` {experts_used} of `num_experts` {experts}"));
         }
-        refuse_variants(json)?;
+        // What the architecture allows and this plugin does not record is an error, not a guess.
+        keys.absent("clip_qkv")?;
+        keys.only("attention_bias", &json!(false))?;
+        keys.absent("quantization_config")?;
+        keys.only("hidden_act", &json!("silu"))?;
         Ok(Self {
             hidden,
-            layers: size(json, "num_hidden_layers", 4000)?,
+            layers: keys.size("num_hidden_layers", LAYERS_MAX)?,
             heads,
             kv_heads,
             head_width,
-            expert_hidden: size(json, "intermediate_size", SIZE_MAX)?,
+            expert_hidden: keys.size("intermediate_size", SIZE_MAX)?,
             experts,
             experts_used,
-            renormalise: flag(json, "norm_topk_prob")?.ok_or("config.json: `norm_topk_prob` is missing")?,
-            vocab: size(json, "vocab_size", SIZE_MAX)?,
-            context_max: size(json, "max_position_embeddings", 1 << 26)?,
-            rope_theta: rope_theta(json)?,
-            norm_eps: number(json, "rms_norm_eps", 0.0..=1.0)?.unwrap_or(1e-5) as f32,
-            tied_embeddings: flag(json, "tie_word_embeddings")?.unwrap_or(false),
+            renormalise: keys.required("norm_topk_prob", keys.flag("norm_topk_prob")?)?,
+            vocab: keys.size("vocab_size", SIZE_MAX)?,
+            context_max: keys.size("max_position_embeddings", CONTEXT_MAX)?,
+            rope_theta: keys.plain_rope_theta()?,
+            norm_eps: keys.number("rms_norm_eps", 0.0..=1.0)?.unwrap_or(1e-5) as f32,
+            tied_embeddings: keys.flag("tie_word_embeddings")?.unwrap_or(false),
         })
     }
-}
-
-/// What the architecture allows and this plugin does not record yet is an error, not a guess.
-fn refuse_variants(json: &Value) -> Result<(), String> {
-    if !matches!(json.get("clip_qkv"), None | Some(Value::Null)) {
-        return Err("config.json: `clip_qkv` is not implemented".into());
-    }
-    if flag(json, "attention_bias")?.unwrap_or(false) {
-        return Err("config.json: `attention_bias` is not implemented".into());
-    }
-    if !matches!(json.get("quantization_config"), None | Some(Value::Null)) {
-        return Err("config.json: `quantization_config` is not implemented; use a checkpoint in bf16, f16 or f32".into());
-    }
-    match json.get("hidden_act") {
-        Some(other) if other.as_str() != Some("silu") => Err(format!("config.json: `hidden_act` {other} is not implemented")),
-        _ => Ok(()),
-    }
-}
-
-/// Newer files hold `rope_parameters`, older ones `rope_theta` at the top with `rope_scaling` beside it.
-fn rope_theta(json: &Value) -> Result<f64, String> {
-    let (parameters, scaling) = (object(json, "rope_parameters")?, object(json, "rope_scaling")?);
-    for (key, object) in [("rope_parameters", parameters), ("rope_scaling", scaling)] {
-        let Some(object) = object else { continue };
-        match object.get("rope_type").or_else(|| object.get("type")) {
-            Some(kind) if kind.as_str() == Some("default") => {}
-            Some(kind) => return Err(format!("config.json: `rope_type` {kind} in `{key}` is not implemented")),
-            // Without a type only a base frequency says nothing about scaling.
-            None if object.as_object().is_some_and(|object| object.keys().all(|key| key == "rope_theta")) => {}
-            None => return Err(format!("config.json: `{key}` has no `rope_type`")),
-        }
-    }
-    let theta = |json: &Value| number(json, "rope_theta", 1.0..=1e12);
-    let nested = parameters.map_or(Ok(None), theta)?;
-    Ok(nested.map_or_else(|| theta(json), |theta| Ok(Some(theta)))?.unwrap_or(10_000.0))
-}
-
-fn object<'a>(json: &'a Value, key: &str) -> Result<Option<&'a Value>, String> {
-    match json.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) if value.is_object() => Ok(Some(value)),
-        Some(other) => Err(format!("config.json: `{key}` is {other}, expected an object")),
-    }
-}
-
-fn size(json: &Value, key: &str, max: u64) -> Result<u32, String> {
-    optional_size(json, key, max)?.ok_or_else(|| format!("config.json: `{key}` is missing"))
-}
-
-fn optional_size(json: &Value, key: &str, max: u64) -> Result<Option<u32>, String> {
-    let Some(value) = json.get(key).filter(|value| !value.is_null()) else { return Ok(None) };
-    let size = value.as_u64().filter(|size| (1..=max).contains(size));
-    size.map(|size| Some(size as u32)).ok_or_else(|| format!("config.json: `{key}` is {value}, expected 1 to {max}"))
-}
-
-fn flag(json: &Value, key: &str) -> Result<Option<bool>, String> {
-    match json.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Bool(flag)) => Ok(Some(*flag)),
-        Some(other) => Err(format!("config.json: `{key}` is {other}, expected true or false")),
-    }
-}
-
-fn number(json: &Value, key: &str, range: RangeInclusive<f64>) -> Result<Option<f64>, String> {
-    let Some(value) = json.get(key).filter(|value| !value.is_null()) else { return Ok(None) };
-    let number = value.as_f64().filter(|number| range.contains(number));
-    let (least, most) = (range.start(), range.end());
-    number.map(Some).ok_or_else(|| format!("config.json: `{key}` is {value}, expected a number from {least} to {most}"))
 }
 
 #[cfg(test)]

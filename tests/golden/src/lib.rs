@@ -66,12 +66,23 @@ impl Case {
         [&self.prompt[..], &self.greedy[..]].concat()
     }
 
-    /// The case's model, opened through its plugin's library.
+    /// The case's model with its draft heads, opened through its plugin's library.
     pub fn open(&self) -> Engine {
-        let engine = open(&self.folder);
+        self.open_cut(&[])
+    }
+
+    /// The same in stages, each with an executor and states of its own, which begin at these segments.
+    pub fn open_cut(&self, cuts: &[usize]) -> Engine {
+        let engine = open_as(&self.folder, OpenRequest { drafts: true, cuts: cuts.into(), ..exact() });
         assert_eq!(engine.facts().plugin, self.plugin, "{}: another plugin served the model", self.name);
         engine
     }
+}
+
+/// Runs a check on every case and reports every failure.
+pub fn for_every_case(mut check: impl FnMut(&Case) -> Result<(), String>) {
+    let faults: Vec<String> = cases().iter().filter_map(|case| check(case).err().map(|fault| format!("{}: {fault}", case.name))).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 /// Every golden case of every plugin.
@@ -95,50 +106,107 @@ fn folders(parent: &Path) -> Vec<PathBuf> {
 
 /// Opens a model in exact mode with the plugins of the source tree and the libraries that were built beside this test.
 pub fn open(folder: &Path) -> Engine {
+    open_as(folder, exact())
+}
+
+fn exact() -> OpenRequest {
+    OpenRequest { precision: PrecisionRequest::Exact, ..OpenRequest::default() }
+}
+
+fn open_as(folder: &Path, request: OpenRequest) -> Engine {
     let home = built::program().parent().unwrap().to_path_buf();
     let values = [("COLI_HOME", home.as_os_str()), ("COLI_PLUGIN_PATH", built::plugins().as_os_str())].map(|(k, v)| (k.into(), v.into()));
     let environment = Environment::from_values(values, Baked::default()).unwrap();
     let plugins = engine::discover_plugins(None, &environment).unwrap();
-    let request = OpenRequest { precision: PrecisionRequest::Exact, ..OpenRequest::default() };
-    let opened = engine::prepare(folder, &plugins, &request).and_then(|prepared| prepared.load(&mut |_, _| {}));
+    let opened = engine::prepare(folder, &plugins, &request).and_then(|prepared| prepared.load(&mut |_, _| Ok(())));
     opened.unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+}
+
+/// What a model gave for rows whose outputs were wanted: scores, row after row.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Outputs {
+    /// The head's.
+    pub logits: Vec<f32>,
+    /// The draft head's, where there is one.
+    pub drafts: Vec<f32>,
+}
+
+impl Outputs {
+    /// Adds those of later rows.
+    pub fn extend(&mut self, later: Outputs) {
+        self.logits.extend(later.logits);
+        self.drafts.extend(later.drafts);
+    }
+
+    /// Keeps those of the first `rows` of `of` rows.
+    pub fn truncate(&mut self, rows: usize, of: usize) {
+        for list in [&mut self.logits, &mut self.drafts] {
+            list.truncate(list.len() / of * rows);
+        }
+    }
+
+    /// The bits of all numbers.
+    pub fn bits(&self) -> Vec<u32> {
+        self.logits.iter().chain(&self.drafts).map(|number| number.to_bits()).collect()
+    }
 }
 
 /// Appends ids to a conversation in pieces of `piece` tokens and gives the logits of all of them.
 pub fn logits(engine: &mut Engine, conv: ConvId, ids: &[u32], piece: usize) -> Vec<f32> {
     let mut all = vec![];
     for chunk in ids.chunks(piece) {
-        let rows = rows(engine, conv, chunk);
-        all.extend(step_logits(engine, rows).remove(&conv).unwrap());
+        let start = engine.len(conv);
+        let row = |(index, id): (usize, &u32)| Row::text(conv, start + index as u32, *id, Some(Sampling::GREEDY));
+        all.extend(step(engine, chunk.iter().enumerate().map(row).collect()).remove(&conv).unwrap().logits);
     }
     all
 }
 
-/// Rows that append `ids` to a conversation, with all outputs wanted.
-pub fn rows(engine: &Engine, conv: ConvId, ids: &[u32]) -> Vec<Row> {
-    let start = engine.len(conv);
-    ids.iter().enumerate().map(|(index, id)| Row::text(conv, start + index as u32, *id, Some(Sampling::GREEDY))).collect()
+/// Appends what a conversation lacks of `ids`, in pieces of `piece` tokens, and gives the outputs of these.
+pub fn append(engine: &mut Engine, conv: ConvId, ids: &[u32], piece: usize) -> Outputs {
+    let mut all = Outputs::default();
+    while (engine.len(conv) as usize) < ids.len() {
+        let rows = next_rows(engine, conv, ids, piece);
+        all.extend(step(engine, rows).remove(&conv).unwrap());
+    }
+    all
 }
 
-/// Runs a step and gives the logits of each conversation's rows.
-pub fn step_logits(engine: &mut Engine, rows: Vec<Row>) -> BTreeMap<ConvId, Vec<f32>> {
-    let mut logits: BTreeMap<ConvId, Vec<f32>> = BTreeMap::new();
-    let observed = engine.step(&Step { rows }, |ports| {
-        if let Some((columns, rows)) = ports.get(ports::LOGITS) {
+/// The next `count` rows of a conversation whose tokens are `ids`, with all outputs wanted. The token after each is given, but that after
+/// the last one.
+pub fn next_rows(engine: &Engine, conv: ConvId, ids: &[u32], count: usize) -> Vec<Row> {
+    let start = engine.len(conv) as usize;
+    let end = start.saturating_add(count).min(ids.len());
+    let row = |at: usize| Row { next: ids.get(at + 1).copied(), ..Row::text(conv, at as u32, ids[at], Some(Sampling::GREEDY)) };
+    (start..end).map(row).collect()
+}
+
+/// Runs a step and gives the outputs of each conversation's rows.
+pub fn step(engine: &mut Engine, rows: Vec<Row>) -> BTreeMap<ConvId, Outputs> {
+    try_step(engine, rows).unwrap()
+}
+
+/// The same where it may fail.
+pub fn try_step(engine: &mut Engine, rows: Vec<Row>) -> coli_base::Result<BTreeMap<ConvId, Outputs>> {
+    let mut outputs: BTreeMap<ConvId, Outputs> = BTreeMap::new();
+    engine.step(&Step { rows }, |ports| {
+        for name in [ports::LOGITS, ports::DRAFT_LOGITS] {
+            let Some((columns, rows)) = ports.get(name) else { continue };
             for row in 0..rows {
-                logits.entry(ConvId(ports.outs[row].conv)).or_default().extend_from_slice(columns.row(row));
+                let of = outputs.entry(ConvId(ports.outs[row].conv)).or_default();
+                let list = if name == ports::LOGITS { &mut of.logits } else { &mut of.drafts };
+                list.extend_from_slice(columns.row(row));
             }
         }
         Ok(())
-    });
-    observed.unwrap();
-    logits
+    })?;
+    Ok(outputs)
 }
 
 /// The rows of the residual stream after each segment that gives one: `hidden.0`, `hidden.1`, ... but for the last layer's.
 pub fn hidden(engine: &mut Engine, ids: &[u32]) -> BTreeMap<u32, Vec<f32>> {
     let conv = engine.open_conversation();
-    let rows = rows(engine, conv, ids);
+    let rows = next_rows(engine, conv, ids, usize::MAX);
     let mut hidden: BTreeMap<u32, Vec<f32>> = BTreeMap::new();
     let observed = engine.step(&Step { rows }, |ports| {
         let number = match ports.segment {
