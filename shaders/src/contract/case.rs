@@ -74,7 +74,7 @@ struct Stored {
 impl Stored {
     fn new(format: Format, rows: usize, cols: usize, numbers: &[f32]) -> Self {
         assert_eq!(numbers.len(), rows * cols, "numbers of a {rows}x{cols} matrix");
-        let bytes = numbers.iter().flat_map(|number| encode(format, *number)).collect();
+        let bytes = numbers.chunks(cols.max(1)).flat_map(|row| encode(format, row)).collect();
         Self { format, rows, cols, bytes }
     }
 
@@ -83,15 +83,14 @@ impl Stored {
     }
 }
 
-/// The bytes of a number that the format stores exactly.
-fn encode(format: Format, number: f32) -> Vec<u8> {
-    let (bytes, back) = match format {
-        Format::F32 => (number.to_le_bytes().to_vec(), number),
-        Format::F16 => (half::f16::from_f32(number).to_le_bytes().to_vec(), half::f16::from_f32(number).to_f32()),
-        Format::Bf16 => (half::bf16::from_f32(number).to_le_bytes().to_vec(), half::bf16::from_f32(number).to_f32()),
-    };
-    assert!(back.to_bits() == number.to_bits(), "{number} is not exact in {}", format.name());
-    bytes
+/// The bytes of a row whose numbers the format stores exactly.
+fn encode(format: Format, row: &[f32]) -> Vec<u8> {
+    let (values, scales) = format.encode_row(row).unwrap_or_else(|| panic!("{} is not written", format.name()));
+    let mut back = vec![0.0; row.len()];
+    format.decode_row(&values, &scales, &mut back);
+    let exact = row.iter().zip(&back).all(|(number, back)| back.to_bits() == number.to_bits());
+    assert!(exact && scales.is_empty(), "{row:?} is not exact in {}", format.name());
+    values
 }
 
 impl CaseWeights {

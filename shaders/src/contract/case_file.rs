@@ -180,7 +180,7 @@ impl CaseBuilder {
         let tensor = self.tensor("tensors", key);
         let format = match self.entry["params"].get("format").and_then(Value::as_str) {
             None | Some("f32") => Format::F32,
-            Some("bf16") => Format::Bf16,
+            Some("bf16") => Format::BF16,
             Some("f16") => Format::F16,
             Some(other) => panic!("{}: format {other}", self.case.name),
         };

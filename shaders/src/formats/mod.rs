@@ -1,124 +1,172 @@
 //! Weight formats: how stored bytes become numbers. A recording never names one; a format comes with the stored tensor.
 //!
-//! Every format stores a matrix row by row, so a row is found by arithmetic and decoded alone.
+//! A matrix is its values, row after row, then its scales, where a format keeps them apart: one row of scales for every `scale_rows` rows of
+//! values. So a row's bytes are found by arithmetic and decoded alone. Formats that keep their scales inside blocks have no scale rows.
+//!
+//! One format, one folder: a byte diagram, sizes, decoder, cases. Its [`Format`] constants stand in [`Format::ALL`].
 
 mod bf16;
 mod f16;
 mod f32;
+mod view;
 
-/// A format of stored weights.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Format {
-    /// IEEE 754 binary32, little-endian.
-    F32,
-    /// IEEE 754 binary16, little-endian.
-    F16,
-    /// The upper half of a binary32, little-endian.
-    Bf16,
-}
+pub use view::WeightView;
+
+/// A format of stored weights. Two are equal when they have one name.
+#[derive(Clone, Copy)]
+pub struct Format(&'static Entry);
 
 /// What a format's folder provides.
-struct Entry {
-    name: &'static str,
-    row_bytes: fn(usize) -> Option<usize>,
-    decode: fn(&[u8], &mut [f32]),
+pub struct Entry {
+    /// Its name, as `coli` prints it and containers of our own state it.
+    pub(crate) name: &'static str,
+    /// Bytes of the values of a row of so many numbers; `None` where the format cannot store such a row, or the size overflows.
+    pub(crate) row_bytes: fn(usize) -> Option<usize>,
+    /// Bytes of a row of scales, likewise.
+    pub(crate) scale_bytes: fn(usize) -> Option<usize>,
+    /// Rows of values that share a row of scales.
+    pub(crate) scale_rows: usize,
+    /// Decodes the values of a row, with its row of scales.
+    pub(crate) decode: fn(&[u8], &[u8], &mut [f32]),
+    /// Encodes a row of finite numbers, where the format is one that we write: values, then scales.
+    pub(crate) encode: Option<fn(&[f32], &mut [u8], &mut [u8])>,
+}
+
+impl Entry {
+    /// A format without rows of scales.
+    pub(crate) const fn plain(name: &'static str, row_bytes: fn(usize) -> Option<usize>, decode: fn(&[u8], &[u8], &mut [f32])) -> Self {
+        Self { name, row_bytes, scale_bytes: |_| Some(0), scale_rows: 1, decode, encode: None }
+    }
 }
 
 impl Format {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::F32, Self::F16, Self::Bf16];
+    /// IEEE 754 binary32, little-endian.
+    pub const F32: Self = Self(&f32::ENTRY);
+    /// IEEE 754 binary16, little-endian.
+    pub const F16: Self = Self(&f16::ENTRY);
+    /// The upper half of a binary32, little-endian.
+    pub const BF16: Self = Self(&bf16::ENTRY);
 
-    fn entry(self) -> &'static Entry {
-        match self {
-            Self::F32 => &f32::ENTRY,
-            Self::F16 => &f16::ENTRY,
-            Self::Bf16 => &bf16::ENTRY,
-        }
+    /// All of them.
+    pub const ALL: &'static [Self] = &[Self::F32, Self::F16, Self::BF16];
+
+    /// The format of this name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|format| format.name() == name)
     }
 
     /// Its name, as `coli` prints it.
     pub fn name(self) -> &'static str {
-        self.entry().name
+        self.0.name
     }
 
-    /// Bytes of a row of `cols` numbers; `None` where the format cannot store such a row, or the size overflows.
+    /// Bytes of the values of a row of `cols` numbers; `None` where the format cannot store such a row, or the size overflows.
     pub fn row_bytes(self, cols: usize) -> Option<usize> {
-        (self.entry().row_bytes)(cols)
+        (self.0.row_bytes)(cols)
+    }
+
+    /// Bytes of a row of scales of `cols` numbers; 0 where scales are inside the values.
+    pub fn scale_bytes(self, cols: usize) -> Option<usize> {
+        (self.0.scale_bytes)(cols)
+    }
+
+    /// Rows of values that share a row of scales.
+    pub fn scale_rows(self) -> usize {
+        self.0.scale_rows
+    }
+
+    /// Bytes of a whole matrix: values, then scales.
+    pub fn matrix_bytes(self, rows: usize, cols: usize) -> Option<usize> {
+        let values = self.row_bytes(cols)?.checked_mul(rows)?;
+        let scales = self.scale_bytes(cols)?.checked_mul(rows.div_ceil(self.scale_rows()))?;
+        values.checked_add(scales)
     }
 
     /// Decodes one row.
     ///
     /// # Panics
-    /// When `bytes` is not exactly `row_bytes(out.len())` long.
-    pub fn decode_row(self, bytes: &[u8], out: &mut [f32]) {
-        assert_eq!(Some(bytes.len()), self.row_bytes(out.len()), "bytes of a {} row of {}", self.name(), out.len());
-        (self.entry().decode)(bytes, out);
+    /// When `values` or `scales` are not exactly those of a row of `out.len()` numbers.
+    pub fn decode_row(self, values: &[u8], scales: &[u8], out: &mut [f32]) {
+        let want = (self.row_bytes(out.len()), self.scale_bytes(out.len()));
+        assert_eq!((Some(values.len()), Some(scales.len())), want, "bytes of a {} row of {}", self.name(), out.len());
+        (self.0.decode)(values, scales, out);
+    }
+
+    /// Whether [`Self::encode_row`] works: a format that we write.
+    pub fn is_written(self) -> bool {
+        self.0.encode.is_some()
+    }
+
+    /// Encodes one row of finite numbers; its values, then its scales. `None` for a format that we do not write, or a row that it cannot store.
+    pub fn encode_row(self, row: &[f32]) -> Option<(Vec<u8>, Vec<u8>)> {
+        let encode = self.0.encode?;
+        let (mut values, mut scales) = (vec![0; self.row_bytes(row.len())?], vec![0; self.scale_bytes(row.len())?]);
+        encode(row, &mut values, &mut scales);
+        Some((values, scales))
     }
 }
 
-/// A matrix of stored weights: `rows` rows of `cols` numbers in one format. A vector is a matrix of one row.
-#[derive(Debug, Clone, Copy)]
-pub struct WeightView<'a> {
-    format: Format,
-    rows: usize,
-    cols: usize,
-    row_bytes: usize,
-    bytes: &'a [u8],
+impl PartialEq for Format {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
 }
 
-impl<'a> WeightView<'a> {
-    /// A view of `bytes`, or `None` where they are not exactly `rows` rows.
-    pub fn new(format: Format, rows: usize, cols: usize, bytes: &'a [u8]) -> Option<Self> {
-        let row_bytes = format.row_bytes(cols)?;
-        (row_bytes.checked_mul(rows)? == bytes.len()).then_some(Self { format, rows, cols, row_bytes, bytes })
-    }
+impl Eq for Format {}
 
-    /// Its format.
-    pub fn format(&self) -> Format {
-        self.format
+impl std::hash::Hash for Format {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
     }
+}
 
-    /// Rows.
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// Numbers a row.
-    pub fn cols(&self) -> usize {
-        self.cols
-    }
-
-    /// Decodes row `index`.
-    ///
-    /// # Panics
-    /// When the row does not exist or `out` is not one row long.
-    pub fn decode_row(&self, index: usize, out: &mut [f32]) {
-        assert!(index < self.rows, "row {index} of {}", self.rows);
-        self.format.decode_row(&self.bytes[index * self.row_bytes..][..self.row_bytes], out);
-    }
-
-    /// All rows, decoded, one after the other.
-    pub fn decode(&self) -> Vec<f32> {
-        let mut out = vec![0.0; self.rows * self.cols];
-        if self.cols > 0 {
-            out.chunks_exact_mut(self.cols).enumerate().for_each(|(index, row)| self.decode_row(index, row));
-        }
-        out
+impl std::fmt::Debug for Format {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
 
     #[test]
-    fn a_view_takes_exactly_its_bytes() {
-        let bytes = [0u8; 24];
-        for (format, cols) in [(Format::F32, 3), (Format::F16, 6), (Format::Bf16, 6)] {
-            assert!(WeightView::new(format, 2, cols, &bytes).is_some());
-            assert!(WeightView::new(format, 2, cols, &bytes[..23]).is_none());
-            assert!(WeightView::new(format, usize::MAX, cols, &bytes).is_none());
-            assert!(WeightView::new(format, 1, usize::MAX, &bytes).is_none());
+    fn names_are_words_that_stand_once() {
+        let names: HashSet<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+        assert_eq!(names.len(), Format::ALL.len());
+        for format in Format::ALL {
+            assert!(format.name().chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c)), "{format:?}");
+            assert_eq!(Format::by_name(format.name()), Some(*format));
+        }
+        assert_eq!(Format::by_name("F32"), None);
+    }
+
+    #[test]
+    fn absurd_rows_have_no_size() {
+        for format in Format::ALL {
+            assert_eq!(format.matrix_bytes(usize::MAX, 256), None, "{format:?}");
+            assert_eq!(format.matrix_bytes(2, usize::MAX), None, "{format:?}");
+            assert!(format.matrix_bytes(3, 256).is_some_and(|bytes| bytes > 0), "{format:?}");
+        }
+    }
+
+    /// A row that is encoded and decoded is a row that the format has: encoding it again gives the same bytes.
+    #[test]
+    fn what_is_written_is_read_back() {
+        for format in Format::ALL.iter().filter(|format| format.is_written()) {
+            for cols in [1usize, 63, 64, 256, 300] {
+                let row: Vec<f32> = (0..cols).map(|i| ((i * 37 % 101) as f32 - 50.0) / 16.0).collect();
+                let Some((values, scales)) = format.encode_row(&row) else { continue };
+                let mut decoded = vec![0.0; cols];
+                format.decode_row(&values, &scales, &mut decoded);
+                let worst = row.iter().zip(&decoded).fold(0f32, |worst, (a, b)| worst.max((a - b).abs()));
+                assert!(worst <= 3.2 / 7.0, "{format:?}: off by {worst}");
+                let mut twice = vec![0.0; cols];
+                let (values, scales) = format.encode_row(&decoded).unwrap();
+                format.decode_row(&values, &scales, &mut twice);
+                assert_eq!(twice, decoded, "{format:?}");
+            }
         }
     }
 }

@@ -5,12 +5,20 @@
 //!        e0m6..m0  s e7..e1
 //! ```
 
-pub(super) static ENTRY: super::Entry = super::Entry { name: "bf16", row_bytes: |cols| cols.checked_mul(2), decode };
+use super::Entry;
 
-fn decode(bytes: &[u8], out: &mut [f32]) {
+pub(super) static ENTRY: Entry = Entry { encode: Some(encode), ..Entry::plain("bf16", |cols| cols.checked_mul(2), decode) };
+
+fn decode(bytes: &[u8], _: &[u8], out: &mut [f32]) {
     for (number, value) in bytes.as_chunks::<2>().0.iter().zip(out) {
         *value = f32::from_bits(u32::from(u16::from_le_bytes(*number)) << 16);
     }
+}
+
+/// To the nearest, ties to even.
+fn encode(row: &[f32], values: &mut [u8], _: &mut [u8]) {
+    let (chunks, _) = values.as_chunks_mut::<2>();
+    chunks.iter_mut().zip(row).for_each(|(bytes, number)| *bytes = half::bf16::from_f32(*number).to_le_bytes());
 }
 
 #[cfg(test)]
@@ -20,7 +28,7 @@ mod tests {
     fn every_code_decodes_as_the_half_crate_says() {
         let bytes: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_le_bytes).collect();
         let mut out = vec![0.0; 65536];
-        super::decode(&bytes, &mut out);
+        super::decode(&bytes, &[], &mut out);
         for (code, value) in (0..=u16::MAX).zip(out) {
             let expected = half::bf16::from_bits(code).to_f32();
             assert!(value == expected || (value.is_nan() && expected.is_nan()), "{code:#06x}: {value} is not {expected}");

@@ -5,12 +5,20 @@
 //!        m7..m0    s e4..e0 m9 m8
 //! ```
 
-pub(super) static ENTRY: super::Entry = super::Entry { name: "f16", row_bytes: |cols| cols.checked_mul(2), decode };
+use super::Entry;
 
-fn decode(bytes: &[u8], out: &mut [f32]) {
+pub(super) static ENTRY: Entry = Entry { encode: Some(encode), ..Entry::plain("f16", |cols| cols.checked_mul(2), decode) };
+
+fn decode(bytes: &[u8], _: &[u8], out: &mut [f32]) {
     for (number, value) in bytes.as_chunks::<2>().0.iter().zip(out) {
         *value = half::f16::from_le_bytes(*number).to_f32();
     }
+}
+
+/// To the nearest, ties to even; numbers beyond the format's range become infinite.
+fn encode(row: &[f32], values: &mut [u8], _: &mut [u8]) {
+    let (chunks, _) = values.as_chunks_mut::<2>();
+    chunks.iter_mut().zip(row).for_each(|(bytes, number)| *bytes = half::f16::from_f32(*number).to_le_bytes());
 }
 
 #[cfg(test)]
@@ -31,7 +39,7 @@ mod tests {
         ];
         for (code, expected) in cases {
             let mut out = [9.0f32];
-            super::decode(&u16::to_le_bytes(code), &mut out);
+            super::decode(&u16::to_le_bytes(code), &[], &mut out);
             assert_eq!(out[0].to_bits(), f32::to_bits(expected), "{code:#06x}");
         }
     }
