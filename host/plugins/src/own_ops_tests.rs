@@ -65,7 +65,7 @@ impl Op for Shift {
         b.expect("y", y, &[f32::MIN_POSITIVE / 4.0], 0.5);
         let mut case = b.finish();
         case.description.matrix("w", 1, 2, View::tensor("w"));
-        case.weights.push(Format::Bf16, 1, 2, &[0.5, -3.0]);
+        case.weights.push(Format::BF16, 1, 2, &[0.5, -3.0]);
         vec![case]
     }
 }

@@ -252,7 +252,7 @@ fn format_of(dtype: Dtype) -> Option<Format> {
     match dtype {
         Dtype::F32 => Some(Format::F32),
         Dtype::F16 => Some(Format::F16),
-        Dtype::BF16 => Some(Format::Bf16),
+        Dtype::BF16 => Some(Format::BF16),
         _ => None,
     }
 }

@@ -147,7 +147,7 @@ mod tests {
         let dir = model(&[Stored::bf16("v", &[5])]);
         let weights = read(dir.path(), &describe(&[5], View::tensor("v")));
         let view = weights.weight(WeightId(0)).unwrap();
-        assert_eq!((view.rows(), view.cols(), view.format()), (1, 5, Format::Bf16));
+        assert_eq!((view.rows(), view.cols(), view.format()), (1, 5, Format::BF16));
         assert_eq!((weights.bytes(), weights.weight(WeightId(1)).is_none()), (10, true));
     }
 
@@ -187,7 +187,7 @@ mod tests {
         );
         let weights = read(dir.path(), &experts(2, 2, 3, per("g"), per("u"), per("d")));
         let gates = [0, 1].map(|expert| weights.expert(GroupId(0), 0, expert, ExpertMatrix::Gate).unwrap());
-        assert_eq!(gates.map(|gate| gate.format()), [Format::F32, Format::Bf16]);
+        assert_eq!(gates.map(|gate| gate.format()), [Format::F32, Format::BF16]);
         assert_eq!(gates.map(|gate| gate.decode()), [[0., 1., 2., 3., 4., 5.]; 2]);
     }
 
