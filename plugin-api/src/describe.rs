@@ -124,6 +124,8 @@ pub enum View {
     },
     /// All numbers of a view as one vector, row after row.
     Flat(Box<View>),
+    /// The matrices of a tensor `[n, rows, in]`, one above the other.
+    Stacked(Box<View>),
 }
 
 impl View {
@@ -135,6 +137,11 @@ impl View {
     /// `count` blocks of `rows` rows of this view, the first from `start`, each `step` rows after the one before.
     pub fn blocks(self, start: u32, rows: u32, count: u32, step: u32) -> Self {
         Self::Blocks { of: Box::new(self), start, rows, count, step }
+    }
+
+    /// Its matrices, one above the other.
+    pub fn stacked(self) -> Self {
+        Self::Stacked(Box::new(self))
     }
 
     /// All its numbers as one vector.

@@ -44,6 +44,8 @@ pub enum Command {
     /// Compute numbers to compare with
     #[command(subcommand)]
     Eval(EvalCommand),
+    /// Show what a stored model is, what serves it and what is missing
+    Inspect(InspectArgs),
     /// List the plugins, and load each to see whether it works
     Plugins(PluginsArgs),
     /// Show settings
@@ -64,8 +66,8 @@ pub enum Command {
 /// Which model runs, and how.
 #[derive(Debug, Args)]
 pub struct ModelArgs {
-    /// Folder with config.json and *.safetensors [default: COLI_MODEL, else the demo model]
-    #[arg(long, value_name = "DIR")]
+    /// Folder with config.json and *.safetensors, or a GGUF file [default: COLI_MODEL, else the demo model]
+    #[arg(long, value_name = "DIR|FILE")]
     pub model: Option<PathBuf>,
     /// Plugin by name, or by path: its .plugin.toml, its folder, or its library [default: the one that serves the model]
     #[arg(long, value_name = "NAME|PATH", value_parser = |text: &str| Ok::<_, std::convert::Infallible>(Request::parse(text)))]
@@ -177,11 +179,29 @@ pub struct CompletionsArgs {
 pub enum EvalCommand {
     /// The scores of every token after each of the given ones
     Logits(LogitsArgs),
+    /// How well the model predicts a text
+    Ppl(PplArgs),
+}
+
+/// `coli eval ppl`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  coli eval ppl --model DIR --text book.txt --ctx 512 --json")]
+pub struct PplArgs {
+    /// The model; --ctx is the length of the windows that the text is cut into (default 512)
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// The text, in UTF-8
+    #[arg(long, value_name = "FILE")]
+    pub text: PathBuf,
+    /// One JSON object instead of two lines
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `coli eval logits`.
 #[derive(Debug, Args)]
-#[command(after_help = "Needs no tokenizer.\n\nExample:\n  coli eval logits --model DIR --ids 1,238,6 --out logits.safetensors")]
+#[command(after_help = "Needs no tokenizer, unless the model's plugin needs the texts of tokens.\n\nExample:\n  \
+                  coli eval logits --model DIR --ids 1,238,6 --out logits.safetensors")]
 pub struct LogitsArgs {
     /// The model
     #[command(flatten)]
@@ -195,6 +215,18 @@ pub struct LogitsArgs {
     /// Also write `hidden.0` (embeddings) to `hidden.N` (after the final norm)
     #[arg(long, requires = "out")]
     pub layers: bool,
+}
+
+/// `coli inspect`.
+#[derive(Debug, Args)]
+#[command(after_help = "Reads headers only.\n\nExamples:\n  coli inspect DIR\n  coli inspect model.gguf --json")]
+pub struct InspectArgs {
+    /// Folder with config.json and *.safetensors, or a GGUF file (any part of a split one)
+    #[arg(value_name = "FILE|DIR")]
+    pub model: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `coli plugins`.
@@ -245,7 +277,7 @@ pub struct NewArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  coli plugins dump MODEL --segment layer.0")]
 pub struct DumpArgs {
-    /// Folder with config.json and *.safetensors
+    /// Folder with config.json and *.safetensors, or a GGUF file
     pub model: PathBuf,
     /// One segment: embed, layer.0, head [default: all]
     #[arg(long, value_name = "NAME")]

@@ -14,6 +14,7 @@ macro_rules! say {
 pub mod cli;
 pub mod commands;
 pub mod engine;
+pub mod inspect;
 mod patience;
 mod progress;
 mod stop;
@@ -37,12 +38,16 @@ pub fn run(baked: Baked) -> ExitCode {
     if let Err(error) = memory::probe(START_BYTES, "start") {
         return fail(&error.into());
     }
-    let parsed = cli::Cli::try_parse().or_else(|error| match error.kind() {
-        // Asked for, or the best answer to a command that is not finished: printed as they are.
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
-        _ => Err(Error::usage(usage_line(&error)).into()),
-    });
-    match parsed.and_then(|cli| commands::dispatch(&cli, baked)) {
+    let done = match cli::Cli::try_parse() {
+        Ok(cli) => commands::dispatch(&cli, baked),
+        Err(error) => match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => commands::print_asked(&error).map_err(Into::into),
+            // The best answer to a command that is not finished: printed as it is.
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
+            _ => Err(Error::usage(usage_line(&error)).into()),
+        },
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }

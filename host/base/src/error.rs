@@ -66,11 +66,23 @@ impl Error {
         Self::new(Kind::Unmet, text)
     }
 
+    /// Reading or opening a file of a model or plugin failed: it is refused, unless the system lacks what it takes.
+    pub fn of_file(error: &std::io::Error, text: impl Into<String>) -> Self {
+        Self::new(if is_of_system(error) { Kind::Run } else { Kind::Refused }, text)
+    }
+
     /// The same error with words in front.
     #[must_use]
     pub fn within(self, context: impl fmt::Display) -> Self {
         Self::new(self.kind, format!("{context}: {}", self.text))
     }
+}
+
+/// Whether an error says something of the system and nothing of the file: no memory, no more open files, a disk that fails.
+fn is_of_system(error: &std::io::Error) -> bool {
+    // EIO, ENFILE and EMFILE, which have no stable kind.
+    let numbers: &[i32] = if cfg!(unix) { &[5, 23, 24] } else { &[] };
+    error.kind() == std::io::ErrorKind::OutOfMemory || error.raw_os_error().is_some_and(|number| numbers.contains(&number))
 }
 
 impl fmt::Display for Error {
@@ -90,5 +102,15 @@ mod tests {
         assert_eq!(Error::run("a\n  b\n\u{1b}[2Jc").text, "a b [2Jc");
         assert_eq!(Error::run("x".repeat(1 << 20)).text.chars().count(), LINE_CHARS_MAX + 1);
         assert_eq!(Error::refused("b").within("a"), Error::new(Kind::Refused, "a: b"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_the_system_lacks_is_no_refusal() {
+        let kind = |number: i32| Error::of_file(&std::io::Error::from_raw_os_error(number), "x").kind;
+        // ENOENT, EACCES, ELOOP; EIO, ENOMEM, ENFILE, EMFILE.
+        assert_eq!([2, 13, 40].map(kind), [Kind::Refused; 3]);
+        assert_eq!([5, 12, 23, 24].map(kind), [Kind::Run; 4]);
+        assert_eq!(Error::of_file(&std::io::ErrorKind::UnexpectedEof.into(), "x").kind, Kind::Refused);
     }
 }

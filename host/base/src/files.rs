@@ -9,16 +9,17 @@ use crate::{Error, Result};
 /// is opened: opening a pipe would wait for its other end, and a device need not end.
 pub fn read_bounded(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>> {
     let refuse = |what: &dyn std::fmt::Display| Error::refused(format!("`{}`: {what}", path.display()));
+    let fail = |error: std::io::Error| Error::of_file(&error, format!("`{}`: {error}", path.display()));
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && path.symlink_metadata().is_err() => return Ok(None),
-        Err(error) => return Err(refuse(&error)),
+        Err(error) => return Err(fail(error)),
         Ok(facts) if !facts.is_file() => return Err(refuse(&"it is not a regular file")),
         Ok(_) => {}
     }
-    let file = std::fs::File::open(path).map_err(|error| refuse(&error))?;
+    let file = std::fs::File::open(path).map_err(fail)?;
     let mut bytes = Vec::new();
     // One byte more than allowed tells a file that is too large, even one that grows or whose length says nothing.
-    file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(|error| refuse(&error))?;
+    file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(fail)?;
     match bytes.len() as u64 > bytes_max {
         true => Err(refuse(&format_args!("it has more than {bytes_max} bytes"))),
         false => Ok(Some(bytes)),

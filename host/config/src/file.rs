@@ -1,8 +1,9 @@
 //! `coli.toml`: which one is read, and what it says.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use coli_base::{Error, Result, files};
+use coli_base::{Error, Kind, Result, files};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -23,13 +24,16 @@ impl Environment {
             return Some(path.into());
         }
         let user = self.user_config_folder().map(|folder| folder.join(NAME));
-        [Some(PathBuf::from(NAME)), user].into_iter().flatten().find(|path| path.exists())
+        [Some(PathBuf::from(NAME)), user].into_iter().flatten().find(|path| is_there(path))
     }
 
     /// This environment with the values of a file of settings where it has none itself.
     pub fn with_file(mut self, path: &Path) -> Result<Self> {
         let fail = |why: String| Error::usage(format!("settings file `{}`: {why}", path.display()));
-        let bytes = files::read_bounded(path, MAX_BYTES).map_err(|error| Error::usage(format!("settings file {}", error.text)))?;
+        let bytes = files::read_bounded(path, MAX_BYTES).map_err(|error| {
+            let kind = if error.kind == Kind::Refused { Kind::Usage } else { error.kind };
+            Error::new(kind, format!("settings file {}", error.text))
+        })?;
         let bytes = bytes.ok_or_else(|| fail("does not exist".into()))?;
         let text = String::from_utf8(bytes).map_err(|error| fail(format!("not UTF-8 at byte {}", error.utf8_error().valid_up_to())))?;
         let values = read(&text, path).map_err(fail)?;
@@ -37,6 +41,12 @@ impl Environment {
         self.file = Some(path.into());
         Ok(self)
     }
+}
+
+/// Whether somebody put something there, a link that leads nowhere too. In a folder that cannot be searched nothing is.
+fn is_there(path: &Path) -> bool {
+    let nothing = [ErrorKind::NotFound, ErrorKind::NotADirectory, ErrorKind::PermissionDenied];
+    path.symlink_metadata().map_or_else(|error| !nothing.contains(&error.kind()), |_| true)
 }
 
 /// The values of a file; an error begins with the line.

@@ -104,6 +104,23 @@ fn what_is_no_text_is_refused_with_its_place() {
     assert!(environment(&[]).with_file(&path).unwrap_err().text.contains("more than 1048576 bytes"));
 }
 
+/// A link that leads nowhere, or back to itself, is there: what it should have said would go unnoticed.
+#[cfg(unix)]
+#[test]
+fn a_file_that_cannot_be_read_is_found_and_named() {
+    let user = tempfile::tempdir().unwrap();
+    let config = user.path().join("coli/coli.toml");
+    fs::create_dir(user.path().join("coli")).unwrap();
+    for target in [&config, Path::new("nowhere")] {
+        std::os::unix::fs::symlink(target, &config).unwrap();
+        let environment = environment(&[("XDG_CONFIG_HOME", user.path().to_str().unwrap())]);
+        assert_eq!(environment.settings_file(None), Some(config.clone()));
+        let error = environment.with_file(&config).unwrap_err();
+        assert!(error.kind == Kind::Usage && error.text.contains(config.to_str().unwrap()), "{error}");
+        fs::remove_file(&config).unwrap();
+    }
+}
+
 #[test]
 fn the_environment_counts_more_than_a_file() {
     let folder = tempfile::tempdir().unwrap();

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use coli_base::{Error, Kind};
 use coli_plugin_api::describe::{Container, DescribeRequest};
 use serde::{Deserialize, Serialize};
 
@@ -65,6 +66,8 @@ enum Outcome {
     Crashed(String),
     /// In a way that says nothing of the library.
     Undecided(String),
+    /// Not at all: the system cannot start the child or wait for it.
+    Unasked(String),
 }
 
 impl Checker {
@@ -74,8 +77,8 @@ impl Checker {
     }
 
     /// Whether the library may be opened in this process; the error is why it is refused.
-    pub(crate) fn check(&self, found: &Found) -> Result<(), String> {
-        let in_library = |why: String| format!("library {} {why}", found.library.display());
+    pub(crate) fn check(&self, found: &Found) -> coli_base::Result<()> {
+        let in_library = |why: String| Error::refused(format!("library {} {why}", found.library.display()));
         let identity = Identity::of(&found.library);
         let remembered = identity.as_ref().filter(|_| self.recall != Recall::Nothing).and_then(|library| self.verdicts.recall(library));
         match remembered {
@@ -84,9 +87,10 @@ impl Checker {
             _ => {}
         }
         let (verdict, reply) = match self.ask(found) {
-            Outcome::Answered(answer) => (Some(Verdict::Opens), answer),
+            Outcome::Answered(answer) => (Some(Verdict::Opens), answer.map_err(Error::refused)),
             Outcome::Crashed(why) => (Some(Verdict::Crashes(why.clone())), Err(in_library(why))),
             Outcome::Undecided(why) => (None, Err(in_library(why))),
+            Outcome::Unasked(why) => (None, Err(Error { kind: Kind::Run, ..in_library(why) })),
         };
         if let (Some(library), Some(verdict)) = (&identity, verdict) {
             self.verdicts.keep(library, verdict);
@@ -101,7 +105,7 @@ impl Checker {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         match command.spawn() {
             Ok(child) => conclude(child, LIMIT),
-            Err(error) => Outcome::Undecided(format!("cannot be checked: {} does not start: {error}", self.program.display())),
+            Err(error) => Outcome::Unasked(format!("cannot be checked: {} does not start: {error}", self.program.display())),
         }
     }
 }
@@ -118,7 +122,7 @@ fn conclude(mut child: Child, limit: Duration) -> Outcome {
                 let _ = child.kill();
                 let _ = child.wait();
                 return match late_or_lost {
-                    Err(error) => Outcome::Undecided(format!("cannot be checked: {error}")),
+                    Err(error) => Outcome::Unasked(format!("cannot be checked: {error}")),
                     Ok(_) => Outcome::Crashed(format!("did not finish loading within {} s", limit.as_secs_f32())),
                 };
             }

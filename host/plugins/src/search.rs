@@ -166,7 +166,7 @@ impl Plugins {
     /// Loads a plugin's library, in a child process first where there is a checker.
     pub fn load(&self, found: &Found) -> Result<Library> {
         if let Some(checker) = &self.checker {
-            checker.check(found).map_err(|why| Error::refused(format!("plugin {}: {why}", found.manifest.id)))?;
+            checker.check(found).map_err(|error| error.within(format_args!("plugin {}", found.manifest.id)))?;
         }
         Library::load(found)
     }
@@ -176,7 +176,7 @@ impl Plugins {
         for candidate in &mut self.candidates {
             let Outcome::Accepted(found) = &candidate.outcome else { continue };
             let verdict = match &self.checker {
-                Some(checker) => checker.check(found),
+                Some(checker) => checker.check(found).map_err(|error| error.text),
                 None => Library::try_load(found).map(|_| ()),
             };
             if let Err(reason) = verdict {

@@ -1,23 +1,29 @@
-//! A stored model's folder: `config.json` and the tensors of all its safetensors files, by name.
+//! A stored model: a folder with `config.json` and the tensors of all its safetensors files, or a GGUF file with all of that in it.
+
+mod survey;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use coli_base::{Error, Result, files};
-use coli_plugin_api::describe::TensorFact;
+use coli_plugin_api::describe::{Container, TensorFact};
 use coli_shaders::formats::Format;
 use safetensors::Dtype;
 use serde_json::Value;
 
-use crate::file::OpenFile;
-use crate::header;
+pub use survey::{Survey, survey};
 
-const NEEDED: &str = "a model is a folder with config.json, tokenizer.json and *.safetensors";
+use crate::file::OpenFile;
+use crate::{gguf, header};
+
+const NEEDED: &str = "a model is a folder with config.json, tokenizer.json and *.safetensors, or a GGUF file";
 /// Files beside the tensors that make a folder a model.
 const OWN_FILES: [&str; 5] = ["config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", INDEX];
 const SINGLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
+/// Where a GGUF file says what `model_type` says in a `config.json`.
+const ARCHITECTURE: &str = "general.architecture";
 
 /// The index is read whole; that of a model of half a million tensors has 50 MB.
 const INDEX_BYTES_MAX: u64 = 256 << 20;
@@ -46,26 +52,53 @@ pub struct Tensor {
     pub(crate) offset: u64,
 }
 
-/// A folder whose headers have been checked. Its files stay open, so that what is read later is what was checked.
+impl Tensor {
+    /// Whether weights of its type can be used.
+    pub fn is_served(&self) -> bool {
+        self.format.is_some()
+    }
+}
+
+/// A model whose headers have been checked. Its files stay open, so that what is read later is what was checked.
 #[derive(Debug)]
 pub struct Checkpoint {
+    path: PathBuf,
     dir: PathBuf,
+    container: Container,
     config: Value,
+    /// Of a GGUF file.
+    metadata: gguf::Metadata,
     files: Vec<OpenFile>,
     tensors: Vec<Tensor>,
     by_name: HashMap<String, usize>,
 }
 
-/// Opens the model in `dir` and checks everything that can be checked without reading weights.
-pub fn open(dir: &Path) -> Result<Checkpoint> {
-    check_folder(dir)?;
-    let missing = || Error::refused(format!("`{}` is missing; {NEEDED}", dir.join("config.json").display()));
+/// Opens the model in a folder, or in a GGUF file, and checks everything that can be checked without reading weights.
+pub fn open(path: &Path) -> Result<Checkpoint> {
+    if is_gguf(path) {
+        return of_gguf(path, gguf::open(path)?);
+    }
+    check_folder(path)?;
+    open_folder(path)
+}
+
+/// Whether a path is a file that should be read as GGUF.
+fn is_gguf(path: &Path) -> bool {
+    path.is_file() && (ends_like_gguf(path) || gguf::is_gguf(path))
+}
+
+fn ends_like_gguf(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end.eq_ignore_ascii_case("gguf"))
+}
+
+fn open_folder(dir: &Path) -> Result<Checkpoint> {
+    let missing = || Error::refused(format!("`{}` is missing; {NEEDED}{}", dir.join("config.json").display(), gguf_within(dir)));
     let config = optional_object(&dir.join("config.json"))?.ok_or_else(missing)?;
     if depth(&config) > DEPTH_MAX {
         let path = dir.join("config.json");
         return Err(Error::refused(format!("`{}`: its values are nested more than {DEPTH_MAX} deep", path.display())));
     }
-    let mut checkpoint = Checkpoint { dir: dir.to_path_buf(), config, files: Vec::new(), tensors: Vec::new(), by_name: HashMap::new() };
+    let mut checkpoint = Checkpoint::new(dir, dir, Container::Hf, config);
     if dir.join(SINGLE).exists() {
         checkpoint.add_file(SINGLE)?;
     } else if let Some(index) = read_json(&dir.join(INDEX), INDEX_BYTES_MAX)? {
@@ -76,23 +109,61 @@ pub fn open(dir: &Path) -> Result<Checkpoint> {
     Ok(checkpoint)
 }
 
+fn of_gguf(path: &Path, model: gguf::Model) -> Result<Checkpoint> {
+    let gguf::Model { metadata, files, tensors } = model;
+    let config = metadata.config().map_err(|error| error.within(format_args!("`{}`", path.display())))?;
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut checkpoint = Checkpoint::new(path, dir, Container::Gguf, config);
+    (checkpoint.metadata, checkpoint.files) = (metadata, files);
+    for (file, gguf::Entry { name, kind, shape, offset, bytes }) in tensors {
+        checkpoint.by_name.insert(name.clone(), checkpoint.tensors.len());
+        let format = Format::of_ggml(kind);
+        checkpoint.tensors.push(Tensor { kind: gguf::type_name(kind).into_owned(), name, shape, bytes, format, file, offset });
+    }
+    Ok(checkpoint)
+}
+
 impl Checkpoint {
-    /// The folder.
+    fn new(path: &Path, dir: &Path, container: Container, config: Value) -> Self {
+        let (files, tensors, by_name) = (Vec::new(), Vec::new(), HashMap::new());
+        Self { path: path.into(), dir: dir.into(), container, config, metadata: gguf::Metadata::default(), files, tensors, by_name }
+    }
+
+    /// What was opened: the folder, or the GGUF file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder, or that of the GGUF file.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// `config.json`, an object.
+    /// Where configuration and names of tensors come from.
+    pub fn container(&self) -> Container {
+        self.container
+    }
+
+    /// `config.json`, or a GGUF file's metadata without the tokenizer's long lists, by key: an object.
     pub fn config(&self) -> &Value {
         &self.config
     }
 
-    /// The architecture's name, by which a plugin is found.
+    /// A value of a GGUF file's metadata; a folder has none.
+    pub fn metadata(&self, key: &str) -> Option<&gguf::Value> {
+        self.metadata.get(key)
+    }
+
+    /// The architecture's name, by which a plugin is found: the `model_type`, or a GGUF file's `general.architecture`.
     pub fn model_type(&self) -> Result<&str> {
-        match self.config.get("model_type") {
+        let (key, path) = match self.container {
+            Container::Hf => ("model_type", self.dir.join("config.json")),
+            Container::Gguf => (ARCHITECTURE, self.path.clone()),
+        };
+        match self.config.get(key) {
             Some(Value::String(name)) => Ok(name),
-            Some(other) => Err(Error::refused(format!("`{}`: model_type is {other}, not a name", self.dir.join("config.json").display()))),
-            None => Err(Error::refused(format!("`{}` has no model_type", self.dir.join("config.json").display()))),
+            Some(other) => Err(Error::refused(format!("`{}`: {key} is {other}, not a name", path.display()))),
+            None => Err(Error::refused(format!("`{}` has no {key}", path.display()))),
         }
     }
 
@@ -109,12 +180,16 @@ impl Checkpoint {
     /// Whether a path is one of the files that the model was opened from.
     pub fn is_part(&self, path: &Path) -> bool {
         let same = |own: &Path| own.canonicalize().is_ok_and(|own| path.canonicalize().is_ok_and(|path| own == path));
-        self.files.iter().any(|file| same(&file.path)) || OWN_FILES.iter().any(|name| same(&self.dir.join(name)))
+        let in_folder = || self.container == Container::Hf && OWN_FILES.iter().any(|name| same(&self.dir.join(name)));
+        self.files.iter().any(|file| same(&file.path)) || in_folder()
     }
 
-    /// A JSON object in a file of the folder, `None` where there is no such file.
+    /// A JSON object in a file of the folder, `None` where there is no such file. What lies beside a GGUF file need not belong to it.
     pub fn optional_object(&self, name: &str) -> Result<Option<Value>> {
-        optional_object(&self.dir.join(name))
+        match self.container {
+            Container::Hf => optional_object(&self.dir.join(name)),
+            Container::Gguf => Ok(None),
+        }
     }
 
     /// Position of a tensor in [`Self::tensors`].
@@ -151,6 +226,15 @@ impl Checkpoint {
 
     /// Every safetensors file of the folder.
     fn add_all(&mut self) -> Result<()> {
+        let names = self.names()?;
+        if names.is_empty() {
+            return Err(Error::refused(format!("`{}` has no *.safetensors; {NEEDED}", self.dir.display())));
+        }
+        names.iter().try_for_each(|name| self.add_file(name))
+    }
+
+    /// The names of all safetensors files of the folder.
+    fn names(&self) -> Result<BTreeSet<String>> {
         let fail = |error: io::Error| Error::refused(format!("`{}`: {error}", self.dir.display()));
         let mut names = BTreeSet::new();
         for entry in std::fs::read_dir(&self.dir).map_err(fail)? {
@@ -159,10 +243,7 @@ impl Checkpoint {
                 names.insert(name.to_owned());
             }
         }
-        if names.is_empty() {
-            return Err(Error::refused(format!("`{}` has no *.safetensors; {NEEDED}", self.dir.display())));
-        }
-        names.iter().try_for_each(|name| self.add_file(name))
+        Ok(names)
     }
 
     /// The files that the index names; each of its entries must be true.
@@ -213,13 +294,17 @@ fn check_folder(dir: &Path) -> Result<()> {
         return Ok(());
     }
     Err(Error::refused(match std::fs::metadata(dir) {
-        Ok(_) if dir.extension().is_some_and(|end| end.eq_ignore_ascii_case("gguf")) => {
-            format!("`{shown}`: GGUF files are not implemented; {NEEDED}")
-        }
         Ok(_) => format!("`{shown}` is not a folder; {NEEDED}"),
         Err(error) if error.kind() == io::ErrorKind::NotFound => format!("`{shown}` does not exist; {NEEDED}"),
         Err(error) => format!("`{shown}`: {error}"),
     }))
+}
+
+/// Names the first GGUF file of a folder that is no model itself: it is most likely what was meant.
+fn gguf_within(dir: &Path) -> String {
+    let names = std::fs::read_dir(dir).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let first = names.filter(|path| ends_like_gguf(path)).min();
+    first.map_or(String::new(), |path| format!("; `{}` is one", path.display()))
 }
 
 /// The JSON object in a configuration file, `None` where there is no such file.
@@ -258,125 +343,5 @@ fn format_of(dtype: Dtype) -> Option<Format> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{Stored, model, save};
-    use coli_base::Kind;
-    use serde_json::json;
-    use tempfile::TempDir;
-
-    /// A folder with two shards: `a` in the first, `b` and `c` in the second.
-    fn shards() -> TempDir {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("config.json"), "{}").unwrap();
-        save(&dir.path().join("one.safetensors"), &[Stored::f32("a", &[2])]);
-        save(&dir.path().join("two.safetensors"), &[Stored::bf16("b", &[2]), Stored::bf16("c", &[1])]);
-        dir
-    }
-
-    fn with_index(dir: &TempDir, map: Value) -> Result<Checkpoint> {
-        std::fs::write(dir.path().join(INDEX), json!({ "weight_map": map }).to_string()).unwrap();
-        open(dir.path())
-    }
-
-    fn refusal(result: Result<Checkpoint>) -> String {
-        let error = result.unwrap_err();
-        assert_eq!(error.kind, Kind::Refused);
-        error.text
-    }
-
-    #[test]
-    fn a_single_file_is_a_model() {
-        let dir = model(&[Stored::bf16("w", &[2, 3]), Stored::raw("q", Dtype::I8, &[3], vec![0; 3])]);
-        save(&dir.path().join("extra.safetensors"), &[Stored::f32("other", &[1])]);
-        std::fs::write(dir.path().join("generation_config.json"), r#"{"eos_token_id":0}"#).unwrap();
-        let checkpoint = open(dir.path()).unwrap();
-        assert_eq!(checkpoint.model_type().unwrap(), "test");
-        assert_eq!(checkpoint.dir(), dir.path());
-        let facts: Vec<_> = checkpoint.facts().into_iter().map(|fact| (fact.name, fact.kind, fact.shape)).collect();
-        assert_eq!(facts, [("q".into(), "i8".into(), vec![3]), ("w".into(), "bf16".into(), vec![2, 3])]);
-        assert_eq!(checkpoint.tensors()[1].bytes, 12);
-        assert_eq!(checkpoint.optional_object("generation_config.json").unwrap(), Some(json!({"eos_token_id": 0})));
-        assert_eq!(checkpoint.optional_object("none.json").unwrap(), None);
-        for other in ["[]", "null", "3", "\"x\""] {
-            std::fs::write(dir.path().join("other.json"), other).unwrap();
-            let error = checkpoint.optional_object("other.json").unwrap_err();
-            assert!(error.kind == Kind::Refused && error.text.ends_with("other.json` is not a JSON object"), "{error}");
-        }
-    }
-
-    #[test]
-    fn shards_need_no_index() {
-        let dir = shards();
-        let names = |checkpoint: Checkpoint| checkpoint.tensors().iter().map(|t| t.name.clone()).collect::<Vec<_>>();
-        assert_eq!(names(open(dir.path()).unwrap()), ["a", "b", "c"]);
-        // With an index, the folder's other files are not the model's.
-        save(&dir.path().join("three.safetensors"), &[Stored::f32("a", &[2])]);
-        let map = json!({"a": "one.safetensors", "b": "two.safetensors", "c": "two.safetensors"});
-        assert_eq!(names(with_index(&dir, map).unwrap()), ["a", "b", "c"]);
-    }
-
-    #[test]
-    fn a_duplicate_names_both_files() {
-        let dir = shards();
-        save(&dir.path().join("three.safetensors"), &[Stored::f32("a", &[2])]);
-        let text = refusal(open(dir.path()));
-        assert!(text.contains("`a`") && text.contains("one.safetensors") && text.contains("three.safetensors"), "{text}");
-    }
-
-    #[test]
-    fn a_false_index_is_refused() {
-        let dir = shards();
-        let text = refusal(with_index(&dir, json!({"a": "one.safetensors", "d": "four.safetensors"})));
-        assert!(text.contains("four.safetensors` is missing"), "{text}");
-        let text = refusal(with_index(&dir, json!({"a": "one.safetensors", "b": "one.safetensors", "c": "two.safetensors"})));
-        assert!(text.contains("`b` should be in `one.safetensors`") && text.contains("two.safetensors"), "{text}");
-        let text = refusal(with_index(&dir, json!({"a": "one.safetensors", "d": "one.safetensors"})));
-        assert!(text.contains("`d`") && text.contains("no shard"), "{text}");
-        for bad in [json!({}), json!([]), json!({"a": 3}), json!({"a": "../one.safetensors"}), json!({"a": ""}), json!({"a": "/x"})] {
-            assert!(refusal(with_index(&dir, bad)).contains("weight_map"));
-        }
-        std::fs::write(dir.path().join(INDEX), "{").unwrap();
-        assert!(refusal(open(dir.path())).contains(INDEX));
-    }
-
-    #[test]
-    fn what_is_missing_is_named() {
-        let dir = tempfile::tempdir().unwrap();
-        assert!(refusal(open(&dir.path().join("none"))).contains("does not exist; a model is a folder with config.json"));
-        assert!(refusal(open(dir.path())).contains("config.json` is missing"));
-        for (text, says) in [("[]", "object"), ("{", "EOF"), ("", "EOF")] {
-            std::fs::write(dir.path().join("config.json"), text).unwrap();
-            let refused = refusal(open(dir.path()));
-            assert!(refused.contains("config.json") && refused.contains(says), "{refused}");
-        }
-        std::fs::write(dir.path().join("config.json"), "{}").unwrap();
-        assert!(refusal(open(dir.path())).contains("no *.safetensors"));
-        assert!(refusal(open(&dir.path().join("config.json"))).contains("is not a folder"));
-        std::fs::write(dir.path().join("x.gguf"), "").unwrap();
-        assert!(refusal(open(&dir.path().join("x.gguf"))).contains("GGUF"));
-    }
-
-    #[test]
-    fn a_config_is_nested_no_deeper_than_any_that_is_published() {
-        let dir = shards();
-        let nested = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels - 1), "]".repeat(levels - 1));
-        let with = |levels: usize| {
-            std::fs::write(dir.path().join("config.json"), nested(levels)).unwrap();
-            open(dir.path())
-        };
-        assert!(with(DEPTH_MAX).is_ok());
-        for levels in [DEPTH_MAX + 1, 127, 128, 100_000] {
-            let text = refusal(with(levels));
-            assert!(text.contains("config.json`") && (text.contains("nested") || text.contains("recursion limit")), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_model_type_is_a_name() {
-        let dir = shards();
-        assert!(open(dir.path()).unwrap().model_type().unwrap_err().text.contains("no model_type"));
-        std::fs::write(dir.path().join("config.json"), r#"{"model_type":3}"#).unwrap();
-        assert!(open(dir.path()).unwrap().model_type().unwrap_err().text.contains("model_type is 3"));
-    }
-}
+#[path = "checkpoint_tests.rs"]
+mod tests;

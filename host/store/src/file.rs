@@ -17,7 +17,7 @@ pub(crate) struct OpenFile {
 impl OpenFile {
     /// Opens a regular file. Anything else is refused before it is opened: opening a pipe would wait for its other end.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let fail = |error: io::Error| Error::refused(format!("`{}`: {error}", path.display()));
+        let fail = |error: io::Error| Error::of_file(&error, format!("`{}`: {error}", path.display()));
         if !fs::metadata(path).map_err(fail)?.is_file() {
             return Err(Error::refused(format!("`{}` is not a file", path.display())));
         }

@@ -167,6 +167,11 @@ impl Planner<'_> {
         }
         let bytes = selection.spans.iter().try_fold(0u64, |sum, span| sum.checked_add(span.bytes)).ok_or_else(too_large)?;
         let format = selection.format;
+        let fits = format.matrix_bytes(rows as usize, cols as usize).is_some_and(|matrix| matrix as u64 == bytes);
+        if !fits {
+            let (name, format) = (view::name(view), format.name());
+            return Err(Error::refused(format!("{name} is stored in {format}, which has no rows of {cols}")));
+        }
         let at = self.place(selection.spans, bytes)?;
         Ok(Matrix { format, rows, cols, at, bytes })
     }
@@ -280,7 +285,11 @@ mod tests {
         is(&[12], View::tensor("m"), "tensor `m` is [4, 3], the plugin expects [12]");
         is(&[4, 4], View::tensor("v"), "tensor `v` is [4], the plugin expects [4, 4]");
         is(&[4, 3], View::tensor("x"), "tensor `x` is not stored");
-        is(&[4, 3], View::tensor("q"), "tensor `q` is stored as i8; served are f32, f16, bf16");
+        is(
+            &[4, 3],
+            View::tensor("q"),
+            "tensor `q` is stored as i8, which coli does not read; use bf16, f16, f32 or a GGUF file; use bf16, f16, f32 or a GGUF file",
+        );
         is(&[0, 3], View::tensor("none"), "tensor `none` is empty");
         is(&[2, 3], rows(View::tensor("m"), 0, 1, 1), "rows of tensor `m` is [1, 3], the plugin expects [2, 3]");
     }
@@ -291,7 +300,8 @@ mod tests {
             assert!(refusal(&[2, 3], rows(View::tensor("m"), start, count, step)).contains("beyond the 4 rows"));
         }
         for (start, height, count, step) in [(0, 2, 3, 2), (3, 2, 1, 1), (0, u32::MAX, u32::MAX, u32::MAX)] {
-            assert!(refusal(&[2, 3], View::tensor("m").blocks(start, height, count, step)).contains("beyond the 4 rows"));
+            let text = refusal(&[2, 3], View::tensor("m").blocks(start, height, count, step));
+            assert!(text.starts_with("w: tensor `m`: ") && text.contains("beyond the 4 rows"), "{text}");
         }
         assert!(refusal(&[2, 3], View::tensor("m").blocks(0, 0, 1, 1)).contains("selects nothing"));
         assert!(refusal(&[11], View::tensor("m").flat()).contains("the numbers of tensor `m` is [12]"));

@@ -22,15 +22,16 @@ pub(crate) struct Selection {
     pub(crate) format: Format,
     pub(crate) dims: Vec<u64>,
     pub(crate) spans: Vec<Span>,
-    row_bytes: u64,
+    /// `None` where a row of `dims` is a part of a block, so that none can be cut out.
+    row_bytes: Option<u64>,
 }
 
 impl Selection {
     /// `[outer, rows, in]` as the matrix `[outer * rows, in]`: the same bytes.
     pub(crate) fn flatten(mut self) -> Self {
         if let [outer, rows, width] = self.dims[..] {
-            self.row_bytes /= rows;
-            // No dimension is 0, so the product divides the tensor's bytes.
+            self.row_bytes = self.row_bytes.map(|bytes| bytes / rows);
+            // No dimension is 0, and the rows of all of them have a number.
             self.dims = vec![outer * rows, width];
         }
         self
@@ -38,9 +39,10 @@ impl Selection {
 
     /// All numbers as one vector: the same bytes.
     fn flat(mut self) -> Self {
-        let (dims, bytes) = (&self.dims, self.spans.iter().map(|span| span.bytes).sum::<u64>());
-        let numbers = dims.iter().product::<u64>();
-        self.row_bytes = bytes / numbers;
+        let number = self.format.row_bytes(1);
+        // Views that overlap may be more numbers than any tensor has: saturated, they have no plugin's shape.
+        let numbers = self.dims.iter().fold(1u64, |product, dim| product.saturating_mul(*dim));
+        self.row_bytes = number.map(|bytes| bytes as u64);
         self.dims = vec![numbers];
         self
     }
@@ -51,14 +53,17 @@ pub(crate) fn resolve(checkpoint: &Checkpoint, view: &View) -> Result<Selection>
     match view {
         View::Tensor(name) => whole(checkpoint, name),
         View::Rows { of, start, count, step } => {
-            let of = resolve(checkpoint, of)?;
-            blocks(&of, Blocks { start: (*start).into(), rows: 1, count: (*count).into(), step: (*step).into() })
+            let selection = resolve(checkpoint, of)?;
+            let chosen = Blocks { start: (*start).into(), rows: 1, count: (*count).into(), step: (*step).into() };
+            blocks(&selection, chosen).map_err(|error| error.within(name(of)))
         }
         View::Blocks { of, start, rows, count, step } => {
-            let of = resolve(checkpoint, of)?;
-            blocks(&of, Blocks { start: (*start).into(), rows: (*rows).into(), count: (*count).into(), step: (*step).into() })
+            let selection = resolve(checkpoint, of)?;
+            let chosen = Blocks { start: (*start).into(), rows: (*rows).into(), count: (*count).into(), step: (*step).into() };
+            blocks(&selection, chosen).map_err(|error| error.within(name(of)))
         }
         View::Flat(of) => Ok(resolve(checkpoint, of)?.flat()),
+        View::Stacked(of) => Ok(resolve(checkpoint, of)?.flatten()),
         View::Concat(parts) => concat(checkpoint, parts),
     }
 }
@@ -67,7 +72,7 @@ pub(crate) fn resolve(checkpoint: &Checkpoint, view: &View) -> Result<Selection>
 pub(crate) fn name(view: &View) -> String {
     match view {
         View::Tensor(name) => format!("tensor `{name}`"),
-        View::Rows { of, .. } | View::Blocks { of, .. } => format!("rows of {}", name(of)),
+        View::Rows { of, .. } | View::Blocks { of, .. } | View::Stacked(of) => format!("rows of {}", name(of)),
         View::Flat(of) => format!("the numbers of {}", name(of)),
         View::Concat(parts) => match parts.first() {
             Some(first) => format!("{} joined with {} more", name(first), parts.len() - 1),
@@ -76,22 +81,29 @@ pub(crate) fn name(view: &View) -> String {
     }
 }
 
-/// A whole tensor of a served type. The dimensions of one that is not empty multiply to its bytes, so none of them is absurd.
+/// A whole tensor of a served type. The dimensions of one that is not empty have a product, which its bytes are made of.
 pub(crate) fn whole(checkpoint: &Checkpoint, name: &str) -> Result<Selection> {
     let index = checkpoint.find(name).ok_or_else(|| Error::refused(format!("tensor `{name}` is not stored")))?;
     let tensor = &checkpoint.tensors()[index];
-    let format = tensor.format.ok_or_else(|| {
-        let served: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
-        Error::refused(format!("tensor `{name}` is stored as {}; served are {}", tensor.kind, served.join(", ")))
-    })?;
+    let unread = || {
+        Error::refused(format!(
+            "tensor `{name}` is stored as {}, which coli does not read; use bf16, f16, f32 or a GGUF file; use bf16, f16, f32 or a GGUF file",
+            tensor.kind
+        ))
+    };
+    let format = tensor.format.ok_or_else(unread)?;
     if tensor.bytes == 0 {
         return Err(Error::refused(format!("tensor `{name}` is empty")));
     }
-    let rows = tensor.shape.first().copied().unwrap_or(1);
+    let row_bytes = match tensor.shape[..] {
+        // A row is a number, which in a format of blocks is no bytes of its own.
+        [] | [_] => format.row_bytes(1).map(|bytes| bytes as u64),
+        [rows, ..] => Some(tensor.bytes / rows),
+    };
     let span = Span { tensor: index, offset: 0, bytes: tensor.bytes };
     // A scalar has no dimension to take rows of; it is a vector of one number.
     let dims = if tensor.shape.is_empty() { vec![1] } else { tensor.shape.clone() };
-    Ok(Selection { format, dims, spans: vec![span], row_bytes: tensor.bytes / rows })
+    Ok(Selection { format, dims, spans: vec![span], row_bytes })
 }
 
 /// `count` blocks of `rows` rows, the first from `start`, each `step` rows after the one before.
@@ -112,15 +124,17 @@ pub(crate) fn blocks(of: &Selection, Blocks { start, rows, count, step }: Blocks
     if end.is_none_or(|end| end > of.dims[0]) {
         return Err(Error::refused(format!("{} from {start} with step {step} reach beyond the {} rows", what(), of.dims[0])));
     }
+    let row_bytes =
+        of.row_bytes.ok_or_else(|| Error::refused(format!("a vector in {} has no single numbers to take", of.format.name())))?;
     let mut spans = Vec::new();
     if step == rows {
-        cut(&of.spans, start * of.row_bytes, count * rows * of.row_bytes, &mut spans);
+        cut(&of.spans, start * row_bytes, count * rows * row_bytes, &mut spans);
     } else {
-        (0..count).for_each(|block| cut(&of.spans, (start + block * step) * of.row_bytes, rows * of.row_bytes, &mut spans));
+        (0..count).for_each(|block| cut(&of.spans, (start + block * step) * row_bytes, rows * row_bytes, &mut spans));
     }
     let mut dims = of.dims.clone();
     // Blocks that overlap may be more rows than there are.
-    dims[0] = count.checked_mul(rows).filter(|rows| rows.checked_mul(of.row_bytes).is_some()).ok_or_else(too_many)?;
+    dims[0] = count.checked_mul(rows).filter(|rows| rows.checked_mul(row_bytes).is_some()).ok_or_else(too_many)?;
     Ok(Selection { format: of.format, dims, spans, row_bytes: of.row_bytes })
 }
 
@@ -167,7 +181,7 @@ fn append(mut before: Selection, mut next: Selection) -> Result<Selection> {
     }
     let rows = before.dims[0].checked_add(next.dims[0]);
     // The bytes of all rows must have a number too: `rows` above counts with them.
-    before.dims[0] = rows.filter(|rows| rows.checked_mul(before.row_bytes).is_some()).ok_or_else(too_many)?;
+    before.dims[0] = rows.filter(|rows| rows.checked_mul(before.row_bytes.unwrap_or(1)).is_some()).ok_or_else(too_many)?;
     before.spans.append(&mut next.spans);
     Ok(before)
 }

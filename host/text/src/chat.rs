@@ -13,6 +13,7 @@ use minijinja::{Environment, ErrorKind, context};
 use serde_json::{Map, Value};
 
 use crate::calendar;
+use crate::gguf::GgufTokenizer;
 use crate::python_json;
 
 const TEMPLATE_FILE: &str = "chat_template.jinja";
@@ -68,6 +69,19 @@ impl ChatTemplate {
             ))),
             Err(why) => Err(Error::refused(format!("{origin}: {why}"))),
         }
+    }
+
+    /// The template in the metadata of a GGUF file.
+    pub fn from_gguf(gguf: &GgufTokenizer) -> Result<Self> {
+        let key = "tokenizer.chat_template";
+        let source = gguf.chat_template.clone();
+        let source = source.ok_or_else(|| Error::refused(format!("the model has no chat template ({key}); leave --chat out")))?;
+        if source.len() as u64 > TEMPLATE_BYTES_MAX {
+            return Err(Error::refused(format!("{key}: {} bytes, expected at most {TEMPLATE_BYTES_MAX}", source.len())));
+        }
+        let named = [("bos_token", gguf.bos()), ("eos_token", gguf.eos()), ("unk_token", gguf.unk()), ("pad_token", gguf.pad)];
+        let tokens = named.into_iter().filter_map(|(name, id)| Some((name.to_owned(), gguf.text(id)?.to_owned())));
+        Ok(Self { source, origin: key.into(), tokens: tokens.collect() })
     }
 
     /// The text of these messages, up to where the assistant's answer begins. `now` is what `strftime_now` tells, in UTC.

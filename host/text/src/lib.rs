@@ -5,6 +5,7 @@ mod bytes;
 mod calendar;
 mod chat;
 mod detokenizer;
+mod gguf;
 mod python_json;
 mod stop;
 mod stop_text;
@@ -15,6 +16,7 @@ mod window;
 
 pub use chat::{ChatTemplate, Message};
 pub use detokenizer::Detokenizer;
+pub use gguf::GgufTokenizer;
 pub use stop::StopIds;
 pub use stop_text::StopTexts;
 pub use tokenizer::Tokenizer;

@@ -3,6 +3,8 @@
 use coli_base::{Error, Result};
 use serde_json::Value;
 
+use crate::gguf::GgufTokenizer;
+
 const KEY: &str = "eos_token_id";
 
 /// Ids that end a text; a model may have none.
@@ -25,6 +27,14 @@ impl StopIds {
             }
         }
         Ok(Self::default())
+    }
+
+    /// Those in the metadata of a GGUF file: the ends of a text, a turn and a message.
+    pub fn from_gguf(gguf: &GgufTokenizer) -> Self {
+        let mut ids: Vec<u32> = [gguf.eos(), gguf.eot, gguf.eom].into_iter().flatten().collect();
+        ids.sort_unstable();
+        ids.dedup();
+        Self(ids)
     }
 
     /// Whether `id` ends a text.

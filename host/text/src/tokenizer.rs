@@ -1,4 +1,4 @@
-//! `tokenizer.json`, read by the `tokenizers` crate.
+//! A model's tokenizer, run by the `tokenizers` crate: read from `tokenizer.json` here, made of a GGUF file's metadata in `gguf`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ const FILE: &str = "tokenizer.json";
 /// The largest published one is a sixth of this.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 /// Token ids; the largest known vocabulary is an eighth of it.
-const IDS_MAX: u32 = 1 << 21;
+pub(crate) const IDS_MAX: u32 = 1 << 21;
 /// What the crate's tables take for each byte of the file while it is read; the demo model's take a good half of this.
 const MEMORY_PER_BYTE: u64 = 16;
 
 /// Turns text into token ids and back.
 #[derive(Debug, Clone)]
-pub struct Tokenizer(Arc<tokenizers::Tokenizer>);
+pub struct Tokenizer(pub(crate) Arc<tokenizers::Tokenizer>);
 
 impl Tokenizer {
     /// Opens the tokenizer of the model in `dir`.
     pub fn open(dir: &Path) -> Result<Self> {
         let path = dir.join(FILE);
         let shown = path.display();
-        let missing = || Error::refused(format!("`{shown}` is missing; only `coli eval logits --ids` works without a tokenizer"));
+        let missing = || Error::refused(format!("`{shown}` is missing"));
         let json = files::read_bounded(&path, FILE_BYTES_MAX)?.ok_or_else(missing)?;
         memory::probe(MEMORY_PER_BYTE * json.len() as u64, &format!("open `{shown}`"))?;
         let mut inner =
@@ -65,9 +65,9 @@ impl Tokenizer {
     /// The text of each token id by itself, special tokens too. A token whose bytes are no whole characters has U+FFFD and its spelling in
     /// the file; an id without a token has no characters.
     pub fn texts(&self) -> Result<Vec<Option<String>>> {
-        let ids = self.0.get_vocab(true).into_values().max().map_or(0, |id| id.saturating_add(1));
-        if ids > IDS_MAX {
-            return Err(Error::refused(format!("`{FILE}`: token id {}, expected less than {IDS_MAX}", ids - 1)));
+        let last = self.0.get_vocab(true).into_values().max();
+        if let Some(id) = last.filter(|id| *id >= IDS_MAX) {
+            return Err(Error::refused(format!("`{FILE}`: token id {id}, expected less than {IDS_MAX}")));
         }
         let text = |id: u32| -> Result<Option<String>> {
             let Some(token) = self.0.id_to_token(id) else { return Ok(Some(String::new())) };
@@ -75,7 +75,7 @@ impl Tokenizer {
             let whole = !text.contains(char::REPLACEMENT_CHARACTER);
             Ok(Some(if whole { text } else { format!("{}{token}", char::REPLACEMENT_CHARACTER) }))
         };
-        (0..ids).map(text).collect()
+        (0..last.map_or(0, |id| id + 1)).map(text).collect()
     }
 
     pub(crate) fn inner(&self) -> &tokenizers::Tokenizer {
@@ -99,11 +99,11 @@ fn drop_dropout(inner: &mut tokenizers::Tokenizer) {
     }
 }
 
-/// Calls into the crate, whose parts trust what `tokenizer.json` says of them: a panic there is the file's error, not ours.
-fn guarded<T>(call: impl FnOnce() -> tokenizers::Result<T>) -> Result<T> {
+/// Calls into the crate, whose parts trust what the file says of them: a panic there is the file's error, not ours.
+pub(crate) fn guarded<T>(call: impl FnOnce() -> tokenizers::Result<T>) -> Result<T> {
     match quiet::catch(call) {
         Some(result) => result.map_err(|error| Error::refused(error.to_string())),
-        None => Err(Error::refused(format!("the tokenizer failed; {FILE} contradicts itself"))),
+        None => Err(Error::refused("the tokenizer failed; its file contradicts itself")),
     }
 }
 
@@ -145,11 +145,21 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_says_what_works_without_it() {
+    fn a_missing_file_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let error = Tokenizer::open(dir.path()).unwrap_err();
         assert_eq!(error.kind, Kind::Refused);
-        assert!(error.text.contains("tokenizer.json` is missing") && error.text.contains("eval logits --ids"), "{error}");
+        assert!(error.text.ends_with("tokenizer.json` is missing"), "{error}");
+    }
+
+    #[test]
+    fn an_id_beyond_reason_is_named() {
+        for id in [IDS_MAX, u32::MAX - 1, u32::MAX] {
+            let mut json = byte_fallback();
+            json["model"]["vocab"]["far"] = id.into();
+            let error = open(&json).texts().unwrap_err();
+            assert_eq!(error, Error::refused(format!("`tokenizer.json`: token id {id}, expected less than 2097152")));
+        }
     }
 
     #[test]

@@ -45,10 +45,7 @@ pub fn names_a_key(error: &str, places: &[&str]) -> bool {
 
 /// Records the first segments and the last ones: a few of thousands of layers, which differ by their number. Gives how many, or the
 /// first mistake.
-pub fn record_some(
-    description: &Description,
-    record: impl Fn(SegmentName, &mut Recorder) -> Result<(), String>,
-) -> Result<usize, String> {
+pub fn record_some(description: &Description, record: impl Fn(SegmentName, &mut Recorder) -> Result<(), String>) -> Result<usize, String> {
     let segments = &description.segments;
     let chosen = segments.iter().take(8).chain(segments.iter().skip(8).rev().take(4));
     let mut count = 0;
@@ -61,7 +58,7 @@ pub fn record_some(
     Ok(count)
 }
 
-fn last<'a>(place: &'a str) -> &'a str {
+fn last(place: &str) -> &str {
     place.rsplit('.').next().unwrap_or_default()
 }
 
@@ -93,19 +90,13 @@ impl<'a> Draw<'a> {
             11 => (self.next() % 2 == 1).into(),
             12 => self.one_of(self.words).into(),
             13 if depth > 0 => {
-                let len = self.next() % 8;
-                // Of one kind, as lists are: each begins where this one does.
-                let start = self.numbers.clone();
-                let item = |skip: u64| {
-                    let mut draw = Draw { numbers: start.clone(), ..*self };
-                    let kind = draw.next();
-                    (0..skip).for_each(|_| drop(draw.next()));
-                    let numbers = [kind, draw.next(), draw.next()];
-                    Draw { numbers: numbers.iter(), ..draw }.value(depth - 1)
+                // All items are of one kind, as in the lists of real files.
+                let (len, kind) = (self.next() % 8, self.next());
+                let mut item = || {
+                    let numbers = [kind, self.next()];
+                    Draw { numbers: numbers.iter(), keys: self.keys, words: self.words }.value(depth - 1)
                 };
-                let list = (0..len).map(item).collect();
-                (0..=len).for_each(|_| drop(self.next()));
-                list
+                (0..len).map(|_| item()).collect()
             }
             14 if depth > 0 => {
                 let len = self.next() % 4;

@@ -92,21 +92,22 @@ fn list(
     r: &mut Recorder,
 ) -> Operand {
     let sizes = &config.index;
-    let Some(weights) = weights else { return r.port_in(LIST, x.domain, Ty::I32, sizes.chosen) };
+    let (chosen, (block, blocks)) = (config.chosen(kind.ratio), config.candidates(kind.ratio));
+    let Some(weights) = weights else { return r.port_in(LIST, x.domain, Ty::I32, chosen) };
     let q = matmul::record(r, latent, weights.q);
     let rpos = r.builtin(x.domain, Builtin::RotaryPosition, 1);
     let q = rope::record(r, q, rpos, turn(config, sizes.head_width, true));
     let head_weights = matmul::record_exact(r, x, weights.head_weights);
     let scale = 1.0 / (sizes.heads as f32 * sizes.head_width as f32).sqrt();
     let head_weights = act::record(r, head_weights, None, ActParams::scale(scale));
-    let mut params = IndexTopkParams::rows(sizes.heads, sizes.chosen, 1.0, kind.ratio);
+    let mut params = IndexTopkParams::rows(sizes.heads, chosen, 1.0, kind.ratio);
     let mut given = None;
     match kind.candidates {
         Candidates::No => {}
-        Candidates::Gives => (params.cand_block, params.cand_out) = (sizes.block, sizes.blocks),
+        Candidates::Gives => (params.cand_block, params.cand_out) = (block, blocks),
         Candidates::Takes => {
-            params.cand_block = sizes.block;
-            given = Some(r.port_in(CANDIDATES, x.domain, Ty::I32, sizes.blocks));
+            params.cand_block = block;
+            given = Some(r.port_in(CANDIDATES, x.domain, Ty::I32, blocks));
         }
     }
     let (list, candidates) = index_topk::record(r, q, Some(head_weights), given, shared.keys, params);

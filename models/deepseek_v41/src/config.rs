@@ -111,13 +111,13 @@ impl Config {
         refuse_variants(&top, &keys)?;
         let hidden = keys.size("hidden_size", SIZE_MAX)?;
         let norm_eps = keys.number("rms_norm_eps", 0.0..=1.0)?.unwrap_or(1e-20) as f32;
-        let engram = engram(&top, &keys)?;
+        let count = keys.size("num_hidden_layers", LAYERS_MAX)?;
+        let engram = engram(&top, &keys, count)?;
         let engram_width = keys.optional_size("engram_head_dim", COUNT_MAX)?.unwrap_or(1);
         if let Some(engram) = &engram {
             keys.row("engram_head_dim", &[engram.heads, engram.max_ngram - 1, engram_width])?;
         }
         let tables = engram.as_ref().map_or(&[][..], |engram| &engram.layers);
-        let count = keys.size("num_hidden_layers", LAYERS_MAX)?;
         let layers = (0..).zip(compressed(&keys, count)?);
         let layers = layers.map(|(index, compressed)| LayerKind { table: tables.iter().position(|layer| *layer == index), compressed });
         Ok(Self {
@@ -134,6 +134,22 @@ impl Config {
             engram_width,
         })
     }
+
+    /// Compressed rows of this many positions that are chosen: no more than a full context has.
+    pub(crate) fn chosen(&self, ratio: u32) -> u32 {
+        self.index.chosen.min(self.rows(ratio))
+    }
+
+    /// Rows of a candidate block, and blocks that are kept: no more than a full context has.
+    pub(crate) fn candidates(&self, ratio: u32) -> (u32, u32) {
+        let rows = self.rows(ratio);
+        let block = self.index.block.min(rows);
+        (block, self.index.blocks.min(rows.div_ceil(block)))
+    }
+
+    fn rows(&self, ratio: u32) -> u32 {
+        (self.context_max / ratio).max(1)
+    }
 }
 
 /// What the architecture allows and this plugin does not record is an error, not a guess.
@@ -145,12 +161,14 @@ fn refuse_variants(top: &Keys<'_>, keys: &Keys<'_>) -> Result<(), String> {
     keys.only("scoring_func", &json!("sqrtsoftplus"))?;
     keys.only("topk_method", &json!("noaux_tc"))?;
     keys.only("norm_topk_prob", &json!(true))?;
+    keys.only("n_group", &json!(1))?;
+    keys.only("topk_group", &json!(1))?;
     keys.only("num_key_value_heads", &json!(1))?;
     top.only("tie_word_embeddings", &json!(false))?;
     keys.only("tie_word_embeddings", &json!(false))
 }
 
-fn engram(top: &Keys<'_>, keys: &Keys<'_>) -> Result<Option<EngramConfig>, String> {
+fn engram(top: &Keys<'_>, keys: &Keys<'_>, count: u32) -> Result<Option<EngramConfig>, String> {
     let layers = keys.wholes("engram_layer_ids", 0..=LAYERS_MAX)?.unwrap_or_default();
     if layers.is_empty() {
         return Ok(None);
@@ -158,6 +176,7 @@ fn engram(top: &Keys<'_>, keys: &Keys<'_>) -> Result<Option<EngramConfig>, Strin
     if layers.iter().enumerate().any(|(index, layer)| layers[..index].contains(layer)) {
         return Err(keys.bad("engram_layer_ids", "each layer once"));
     }
+    within(keys, "engram_layer_ids", &layers, count)?;
     let max_ngram = keys.required("engram_max_ngram_size", keys.whole("engram_max_ngram_size", 2..=64)?)?;
     let heads = keys.size("engram_n_heads", 1024)?;
     keys.product("engram_n_heads", "lists", &[max_ngram - 1, heads], IDS_MAX)?;
@@ -171,6 +190,12 @@ fn engram(top: &Keys<'_>, keys: &Keys<'_>) -> Result<Option<EngramConfig>, Strin
         compressed_vocab: keys.size("engram_compressed_vocab_size", SIZE_MAX)?.into(),
         image_token: image(top)?.or(image(keys)?),
     }))
+}
+
+/// An error where a list names a layer from `end` on.
+fn within(keys: &Keys<'_>, key: &str, layers: &[u32], end: u32) -> Result<(), String> {
+    let beyond = layers.iter().find(|layer| **layer >= end);
+    beyond.map_or(Ok(()), |layer| Err(keys.fault(key, &format!("names layer {layer}, and there are {end}"))))
 }
 
 fn streams(keys: &Keys<'_>, hidden: u32, norm_eps: f32) -> Result<Streams, String> {
@@ -259,13 +284,24 @@ fn compressed(keys: &Keys<'_>, count: u32) -> Result<Vec<Option<Compressed>>, St
     if ratios.len() < count as usize {
         return Err(keys.fault("compress_ratios", &format!("has {} entries for {count} layers", ratios.len())));
     }
-    let ids = |key: &str| Ok::<_, String>(keys.wholes(key, 0..=LAYERS_MAX)?.unwrap_or_default());
+    let all = count + keys.whole("num_nextn_predict_layers", 0..=LAYERS_MAX)?.unwrap_or(0);
+    let ids = |key: &str| {
+        let layers = keys.wholes(key, 0..=LAYERS_MAX)?.unwrap_or_default();
+        within(keys, key, &layers, all)?;
+        match layers.iter().find(|layer| ratios.get(**layer as usize) == Some(&0)) {
+            Some(layer) => Err(keys.fault(key, &format!("names layer {layer}, which has no compressed rows"))),
+            None => Ok(layers),
+        }
+    };
     let (sources, choosers) = (ids("kv_source_layer_ids")?, ids("index_source_layer_ids")?);
     let candidates = keys.whole("candidate_source_layer_id", 0..=LAYERS_MAX)?;
+    if candidates.is_some_and(|giver| !choosers.contains(&giver)) {
+        return Err(keys.bad("candidate_source_layer_id", "one of `index_source_layer_ids`"));
+    }
     let mut source = None;
     let mut chosen = false;
     let mut layers = vec![];
-    for (index, ratio) in (0..count).zip(ratios) {
+    for (index, ratio) in (0..count).zip(ratios.iter().copied()) {
         if ratio == 0 {
             layers.push(None);
             continue;
@@ -289,10 +325,6 @@ fn compressed(keys: &Keys<'_>, count: u32) -> Result<Vec<Option<Compressed>>, St
             _ => Candidates::No,
         };
         layers.push(Some(Compressed { ratio, source: from, chooses, candidates: use_of }));
-    }
-    let uses = |what: Candidates| layers.iter().flatten().any(|layer| layer.candidates == what);
-    if uses(Candidates::Takes) && !uses(Candidates::Gives) {
-        return Err(keys.bad("candidate_source_layer_id", "one of `index_source_layer_ids`"));
     }
     Ok(layers)
 }

@@ -36,7 +36,11 @@ impl Plugin for DeepseekV41 {
         }
         let config = Config::read(&request.config)?;
         let texts = request.tokenizer.as_deref().ok_or("the tokenizer's texts were not given")?;
+        if config.engram.is_some() {
+            engram::check_texts(config.vocab, texts.len())?;
+        }
         let engram = config.engram.as_ref().map(|engram| Engram::new(engram, texts)).transpose()?;
+        weights::check_norms(&config, &request.tensors)?;
         let rows = |layer: usize| engram.as_ref().map_or(0, |engram| engram.rows(layer));
         let (model, description) = weights::describe(&config, rows)?;
         Ok(Self { config, engram, model, description })

@@ -1,10 +1,12 @@
 //! Weights, states and experts by the published tensor names.
 
+use std::collections::HashSet;
+
 use coli_blocks::mlp::Mlp;
 use coli_blocks::states::Describe;
 use coli_blocks::streams::Site;
 use coli_plugin_api::describe::{
-    Activation, Description, ExpertGroup, ExpertLayer, ExpertView, GroupClass, Residency, SegmentName, View, WeightRef,
+    Activation, Description, ExpertGroup, ExpertLayer, ExpertView, GroupClass, Residency, SegmentName, TensorFact, View, WeightRef,
 };
 use coli_plugin_api::program::{GroupId, StateId};
 
@@ -130,7 +132,7 @@ fn layer(
 fn ngrams(d: &mut Description, config: &Config, index: u32, number: usize, rows: u64) -> Result<Ngrams, String> {
     // Ids name them.
     let rows = i32::try_from(rows).map_err(|_| format!("config.json: `engram_vocab_size` makes a table of {rows} rows"))? as u32;
-    let tensor = |name: &str| View::tensor(format!("layers.{index}.engram.{name}"));
+    let tensor = |name: &str| View::tensor(engram(index, name));
     let role = |name: &str| format!("layer.{index}.ngrams.{name}");
     let streams = &config.streams;
     let ids = config.engram.as_ref().map_or(0, |engram| (engram.max_ngram - 1) * engram.heads);
@@ -141,9 +143,27 @@ fn ngrams(d: &mut Description, config: &Config, index: u32, number: usize, rows:
         table,
         // A key for each stream, then one value.
         kv: d.matrix(role("kv"), streams.total() + streams.width, ids * config.engram_width, tensor("wkv.weight")),
-        q_norm: d.vector(role("q_norm"), streams.total(), tensor("q_weight").flat()),
-        k_norm: d.vector(role("k_norm"), streams.total(), tensor("k_weight").flat()),
+        q_norm: d.vector(role("q_norm"), streams.total(), tensor(NORMS[0]).flat()),
+        k_norm: d.vector(role("k_norm"), streams.total(), tensor(NORMS[1]).flat()),
     })
+}
+
+/// Weights of norms over streams are a row for each stream, which are read as one vector: as many numbers in another shape are not those.
+pub(crate) fn check_norms(config: &Config, stored: &[TensorFact]) -> Result<(), String> {
+    let expected = [config.streams.count, config.streams.width].map(u64::from);
+    let layers = (0..).zip(&config.layers).filter(|(_, kind)| kind.table.is_some());
+    let names: HashSet<String> = layers.flat_map(|(index, _): (u32, _)| NORMS.map(|name| engram(index, name))).collect();
+    match stored.iter().find(|tensor| names.contains(&tensor.name) && tensor.shape != expected) {
+        Some(TensorFact { name, shape, .. }) => Err(format!("tensor `{name}` is {shape:?}, the plugin expects {expected:?}")),
+        None => Ok(()),
+    }
+}
+
+/// The norms of queries and keys.
+const NORMS: [&str; 2] = ["q_weight", "k_weight"];
+
+fn engram(index: u32, name: &str) -> String {
+    format!("layers.{index}.engram.{name}")
 }
 
 fn attention(d: &mut Description, config: &Config, shared: &mut [Option<Shared>], index: u32, kind: Option<&Compressed>) -> Attention {

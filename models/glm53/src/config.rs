@@ -1,5 +1,7 @@
 //! `config.json`, its keys checked and typed. Sizes of the language model are in `text_config`.
 
+use std::fmt::Display;
+
 use coli_blocks::keys::{CONTEXT_MAX, COUNT_MAX, Keys, LAYERS_MAX, SIZE_MAX};
 use coli_blocks::streams::Streams;
 use coli_plugin_api::serde_json::{Value, json};
@@ -21,6 +23,8 @@ pub(crate) struct Config {
     /// Where gates and values are clamped in MLPs and experts.
     pub limit: f32,
     pub layers: Vec<LayerKind>,
+    /// Whether the weights went through a converter: A is the negated rate, and key and value matrices are tensors of their own.
+    pub converted: bool,
 }
 
 /// What a layer is made of.
@@ -83,24 +87,28 @@ impl Config {
         let keys = top.object_or_self("text_config")?;
         refuse_variants(&top, &keys)?;
         let hidden = keys.size("hidden_size", SIZE_MAX)?;
+        // The draft head reads two rows side by side.
+        keys.row("hidden_size", &[2, hidden])?;
         let norm_eps = keys.number("rms_norm_eps", 0.0..=1.0)?.unwrap_or(1e-5) as f32;
         let layers = layers(&keys)?;
         let limit = keys.required("swiglu_limit", keys.number("swiglu_limit", 1e-6..=1e6)?)? as f32;
+        let context_max = keys.size("max_position_embeddings", CONTEXT_MAX)?;
         let tied = |keys: &Keys<'_>| keys.flag("tie_word_embeddings");
         Ok(Self {
             hidden,
             vocab: keys.size("vocab_size", SIZE_MAX)?,
-            context_max: keys.size("max_position_embeddings", CONTEXT_MAX)?,
+            context_max,
             norm_eps,
             tied_embeddings: tied(&top)?.or(tied(&keys)?).unwrap_or(false),
             streams: streams(&keys, hidden, norm_eps)?,
             delta: delta(&keys)?,
             sparse: sparse(&keys)?,
-            index: index(&keys)?,
+            index: index(&keys, context_max)?,
             routed: routed(&keys)?,
             dense_hidden: keys.size("intermediate_size", SIZE_MAX)?,
             limit,
             layers,
+            converted: false,
         })
     }
 }
@@ -122,6 +130,9 @@ fn refuse_variants(top: &Keys<'_>, keys: &Keys<'_>) -> Result<(), String> {
     if types.iter().any(|kind| *kind != "full") {
         return Err(keys.bad("indexer_types", "`full` for each layer"));
     }
+    if let Some(drafts @ 2..) = keys.whole("num_nextn_predict_layers", 0..=64)? {
+        return Err(keys.fault("num_nextn_predict_layers", &format!("{drafts} is not implemented")));
+    }
     match keys.whole("qk_rope_head_dim", 0..=COUNT_MAX)? {
         None | Some(0) => Ok(()),
         Some(width) => Err(keys.fault("qk_rope_head_dim", &format!("{width} is not implemented"))),
@@ -139,9 +150,7 @@ fn streams(keys: &Keys<'_>, hidden: u32, norm_eps: f32) -> Result<Streams, Strin
 fn delta(keys: &Keys<'_>) -> Result<Delta, String> {
     let own = keys.object("linear_attn_config")?;
     let read = |nested: &'static str, flat: &'static str, range: std::ops::RangeInclusive<u64>| {
-        let nested = own.map_or(Ok(None), |own| own.whole(nested, range.clone()))?;
-        let found = nested.map_or_else(|| keys.whole(flat, range), |found| Ok(Some(found)))?;
-        keys.required(flat, found)
+        one(keys, (nested, flat), own.map_or(Ok(None), |own| own.whole(nested, range.clone()))?, keys.whole(flat, range)?)
     };
     let bound = |keys: &Keys<'_>, key: &str| keys.number(key, -100.0..=-1e-6);
     let nested = own.as_ref().map_or(Ok(None), |own| bound(own, "gate_lower_bound"))?;
@@ -149,12 +158,22 @@ fn delta(keys: &Keys<'_>) -> Result<Delta, String> {
         heads: read("num_heads", "linear_num_heads", 1..=COUNT_MAX)?,
         head_width: read("head_dim", "linear_head_dim", 1..=COUNT_MAX)?,
         taps: read("short_conv_kernel_size", "linear_conv_kernel_dim", 2..=1024)?,
-        bound: keys.required("linear_lower_bound", nested.or(bound(keys, "linear_lower_bound")?))? as f32,
+        bound: one(keys, ("gate_lower_bound", "linear_lower_bound"), nested, bound(keys, "linear_lower_bound")?)? as f32,
     };
     let key = if own.is_some() { "linear_attn_config" } else { "linear_head_dim" };
     keys.row(key, &[delta.heads, delta.head_width])?;
     keys.accumulator(key, &[delta.heads, delta.head_width, delta.head_width])?;
     Ok(delta)
+}
+
+/// The value of either of two keys; where both are there, they agree.
+fn one<T: PartialEq + Display>(keys: &Keys<'_>, (nested, flat): (&str, &str), own: Option<T>, beside: Option<T>) -> Result<T, String> {
+    match (own, beside) {
+        (Some(own), Some(beside)) if own != beside => {
+            Err(keys.fault(flat, &format!("is {beside}, and `{nested}` in `linear_attn_config` is {own}")))
+        }
+        (own, beside) => keys.required(flat, own.or(beside)),
+    }
 }
 
 fn sparse(keys: &Keys<'_>) -> Result<Sparse, String> {
@@ -171,8 +190,9 @@ fn sparse(keys: &Keys<'_>) -> Result<Sparse, String> {
     Ok(sparse)
 }
 
-fn index(keys: &Keys<'_>) -> Result<Index, String> {
-    let index = Index {
+/// A list has room for no more pools than a full context has.
+fn index(keys: &Keys<'_>, context_max: u32) -> Result<Index, String> {
+    let mut index = Index {
         heads: keys.size("index_n_heads", COUNT_MAX)?,
         head_width: keys.size("index_head_dim", COUNT_MAX)?,
         chosen: keys.size("index_topk", 1 << 20)?,
@@ -183,6 +203,7 @@ fn index(keys: &Keys<'_>) -> Result<Index, String> {
     if index.pool < 2 || !index.chosen.is_multiple_of(index.pool) {
         return Err(keys.fault("index_kpool", &format!("{} does not divide `index_topk` {} into pools", index.pool, index.chosen)));
     }
+    index.chosen = index.chosen.min((context_max / index.pool).max(1) * index.pool);
     Ok(index)
 }
 

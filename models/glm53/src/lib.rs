@@ -2,11 +2,12 @@
 //! chosen set of latent rows (DSA), with routed MLPs.
 //!
 //! [`config`] reads `config.json`, [`weights`] names the stored tensors, [`forward`] records the pass, [`mixers`] the two kinds of layer,
-//! [`draft`] the draft head.
+//! [`draft`] the draft head. [`gguf`] finds all that in GGUF files.
 
 mod config;
 mod draft;
 mod forward;
+mod gguf;
 mod mixers;
 mod weights;
 
@@ -29,8 +30,8 @@ impl Plugin for Glm53 {
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
 
     fn open(request: &DescribeRequest, _log: Log) -> Result<Self, String> {
-        if request.container != Container::Hf {
-            return Err("GGUF files are not implemented for glm53; use the safetensors folder".into());
+        if request.container == Container::Gguf {
+            return Self::open_gguf(request);
         }
         let config = Config::read(&request.config)?;
         let stored = |name: &str| request.tensors.iter().any(|tensor| tensor.name == name);
@@ -44,6 +45,16 @@ impl Plugin for Glm53 {
 
     fn record(&self, segment: SegmentName, recorder: &mut Recorder) -> Result<(), String> {
         forward::record(&self.config, &self.model, segment, recorder)
+    }
+}
+
+impl Glm53 {
+    fn open_gguf(request: &DescribeRequest) -> Result<Self, String> {
+        let mut config = Config::read(&gguf::config(request)?).map_err(|error| gguf::words(&error))?;
+        config.converted = true;
+        let (model, mut description) = weights::describe(&config, |name| gguf::has(request, name));
+        gguf::rename(&mut description)?;
+        Ok(Self { config, model, description })
     }
 }
 

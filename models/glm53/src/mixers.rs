@@ -3,7 +3,7 @@
 use coli_plugin_api::recorder::{Operand, Recorder};
 use coli_shaders::ops::act::ActParams;
 use coli_shaders::ops::attend::{AttendInput, AttendParams, AttendSource};
-use coli_shaders::ops::delta::DeltaParams;
+use coli_shaders::ops::delta::{DeltaParams, DeltaRate};
 use coli_shaders::ops::index_topk::IndexTopkParams;
 use coli_shaders::ops::norm::NormParams;
 use coli_shaders::ops::pool::PoolParams;
@@ -30,7 +30,8 @@ pub(crate) fn delta_rule(config: &Config, weights: &Delta, x: Operand, r: &mut R
     let decay = matmul::record_exact(r, x, first);
     let decay = matmul::record_exact(r, decay, second);
     let beta = matmul::record_exact(r, x, weights.beta);
-    let params = DeltaParams::bounded(sizes.heads, sizes.bound);
+    let rate = if config.converted { DeltaRate::Negated } else { DeltaRate::Log };
+    let params = DeltaParams { rate, ..DeltaParams::bounded(sizes.heads, sizes.bound) };
     let y = delta::record(r, q, k, v, decay, beta, weights.a, weights.dt, weights.state, params);
     let y = norm::record(r, y, &[weights.norm], NormParams::rms(config.norm_eps).per_head(sizes.heads));
     let [first, second] = weights.gate;
@@ -50,7 +51,7 @@ pub(crate) fn sparse(config: &Config, weights: &Sparse, x: Operand, r: &mut Reco
     append::record(r, &[latent], weights.latent);
     let list = chosen(config, &weights.index, x, q, r);
     let q = matmul::record(r, q, weights.q_up);
-    let q = matmul_heads::record(r, q, weights.k_up, sizes.heads, true);
+    let q = matmul_heads::record(r, q, weights.k_up, sizes.heads, !config.converted);
     let scale = 1.0 / (sizes.key_width as f32).sqrt();
     let params = AttendParams::over(AttendSource::list(), sizes.heads, 1, sizes.kv_rank, sizes.kv_rank, scale);
     let a = attend::record_sources(r, q, &[AttendInput::list(weights.latent, list)], None, params);

@@ -7,6 +7,7 @@ use coli_plugin_api::describe::{Activation, Description, ExpertGroup, ExpertLaye
 use coli_plugin_api::program::{GroupId, StateId};
 
 use crate::config::{Config, LayerKind};
+use crate::gguf;
 
 /// The handles that the recording uses.
 pub(crate) struct Model {
@@ -221,16 +222,22 @@ fn sparse(d: &mut Description, config: &Config, segment: SegmentName, prefix: &s
     let tensor = |name: &str| View::tensor(format!("{prefix}.{name}.weight"));
     let role = |name: &str| format!("{segment}.{name}");
     let (keys, values) = (sizes.key_width, sizes.value_width);
-    // Each head has its rows for keys, then those for values.
+    // Each head has its rows for keys, then those for values; or there are two tensors, and the matrices for keys are transposed.
     let part = |start: u32, rows: u32| tensor("kv_b_proj").blocks(start, rows, sizes.heads, keys + values);
+    let layer = prefix.strip_suffix("self_attn").unwrap_or(prefix);
+    let own = |name: &str| View::tensor(format!("{layer}{name}")).stacked();
+    let (k_up, v_up) = match config.converted {
+        true => (d.matrix(role("k_up"), sizes.heads * sizes.kv_rank, keys, own(gguf::KEYS_UP)), own(gguf::VALUES_UP)),
+        false => (d.matrix(role("k_up"), sizes.heads * keys, sizes.kv_rank, part(0, keys)), part(keys, values)),
+    };
     Sparse {
         q_down: d.matrix(role("q_down"), sizes.q_rank, hidden, tensor("q_a_proj")),
         q_norm: d.vector(role("q_norm"), sizes.q_rank, tensor("q_a_layernorm")),
         q_up: d.matrix(role("q_up"), sizes.heads * keys, sizes.q_rank, tensor("q_b_proj")),
         kv_down: d.matrix(role("kv_down"), sizes.kv_rank, hidden, tensor("kv_a_proj_with_mqa")),
         kv_norm: d.vector(role("kv_norm"), sizes.kv_rank, tensor("kv_a_layernorm")),
-        k_up: d.matrix(role("k_up"), sizes.heads * keys, sizes.kv_rank, part(0, keys)),
-        v_up: d.matrix(role("v_up"), sizes.heads * values, sizes.kv_rank, part(keys, values)),
+        k_up,
+        v_up: d.matrix(role("v_up"), sizes.heads * values, sizes.kv_rank, v_up),
         o: d.matrix(role("o"), hidden, sizes.heads * values, tensor("o_proj")),
         latent: Describe::own(&role("latent"), segment).rows(d, &[sizes.kv_rank], 1),
         index: index(d, config, segment, &format!("{prefix}.indexer")),

@@ -1,9 +1,11 @@
 //! OLMoE (`OlmoeForCausalLM`): pre-norm blocks of attention with normed q and k, and a routed MLP in every layer.
 //!
-//! [`config`] reads `config.json`, [`weights`] names the stored tensors, [`forward`] records the pass.
+//! [`config`] reads `config.json`, [`weights`] names the stored tensors, [`forward`] records the pass, [`gguf`] finds
+//! all that in GGUF files.
 
 mod config;
 mod forward;
+mod gguf;
 mod weights;
 
 use coli_plugin_api::describe::{Container, DescribeRequest, Description, SegmentName};
@@ -25,8 +27,11 @@ impl Plugin for Olmoe {
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
 
     fn open(request: &DescribeRequest, _log: Log) -> Result<Self, String> {
-        if request.container != Container::Hf {
-            return Err("GGUF files are not implemented for olmoe; use the safetensors folder".into());
+        if request.container == Container::Gguf {
+            let config = Config::read(&gguf::config(request)).map_err(|error| gguf::words(&error))?;
+            let (model, mut description) = weights::describe(&config);
+            gguf::rename(&mut description)?;
+            return Ok(Self { config, model, description });
         }
         let config = Config::read(&request.config)?;
         let (model, description) = weights::describe(&config);

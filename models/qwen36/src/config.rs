@@ -22,6 +22,8 @@ pub(crate) struct Config {
     /// Whether this is a Qwen3.5 or 3.6: weights of norms are distances from 1, attention has a gate, tensors lie under
     /// `model.language_model`.
     pub newer: bool,
+    /// Whether the weights went through a converter: norms have their 1, A is the negated rate, value heads are tiled.
+    pub converted: bool,
 }
 
 /// What a layer is made of.
@@ -112,6 +114,7 @@ impl Config {
             dense_hidden: dense_hidden.unwrap_or(0),
             layers,
             newer,
+            converted: false,
         })
     }
 }
@@ -149,7 +152,10 @@ fn attention(keys: &Keys<'_>, newer: bool) -> Result<Attention, String> {
     if rotary_width == 0 || !rotary_width.is_multiple_of(2) {
         return Err(keys.fault("partial_rotary_factor", &format!("of a head of {head_width} is {rotary_width}, expected an even number")));
     }
-    Ok(Attention { heads, kv_heads, head_width, rotary_width, rope_theta: keys.plain_rope_theta()? })
+    let rope_theta = keys.plain_rope_theta()?;
+    let given = parameters.as_ref().and_then(|own| own.value("rope_theta")).or(keys.value("rope_theta"));
+    keys.required("rope_theta", given)?;
+    Ok(Attention { heads, kv_heads, head_width, rotary_width, rope_theta })
 }
 
 fn linear(keys: &Keys<'_>) -> Result<Linear, String> {
@@ -178,11 +184,14 @@ fn routed(keys: &Keys<'_>, newer: bool) -> Result<Routed, String> {
     if used > experts {
         return Err(keys.fault("num_experts_per_tok", &format!("{used} of `num_experts` {experts}")));
     }
+    if newer {
+        // They always do.
+        keys.only("norm_topk_prob", &json!(true))?;
+    }
     Ok(Routed {
         experts,
         used,
         hidden: keys.size("moe_intermediate_size", SIZE_MAX)?,
-        // The newer ones always do.
         renormalise: if newer { true } else { keys.required("norm_topk_prob", keys.flag("norm_topk_prob")?)? },
         shared_hidden: keys.optional_size("shared_expert_intermediate_size", SIZE_MAX)?.filter(|_| newer),
     })

@@ -87,12 +87,13 @@ fn dense_layers_between_routed_ones_are_found() {
     assert_eq!(Config::read(&json).unwrap_err(), "config.json: `intermediate_size` is missing");
 }
 
+fn refused(json: Value, place: &str, value: Value) {
+    let error = Config::read(&with(json, &[(place, value.clone())])).unwrap_err();
+    assert!(names_a_key(&error, &[place]), "{place} = {value}: {error}");
+}
+
 #[test]
-fn every_bad_key_is_named() {
-    let refused = |json: Value, place: &str, value: Value| {
-        let error = Config::read(&with(json, &[(place, value.clone())])).unwrap_err();
-        assert!(names_a_key(&error, &[place]), "{place} = {value}: {error}");
-    };
+fn every_bad_key_of_the_older_models_is_named() {
     for (key, value) in [
         ("model_type", json!("qwen3")),
         ("model_type", json!(3)),
@@ -116,11 +117,17 @@ fn every_bad_key_is_named() {
         ("hidden_act", json!("gelu")),
         ("rms_norm_eps", json!(2.0)),
         ("rope_theta", json!(0.5)),
+        ("rope_theta", Value::Null),
         ("rope_parameters", json!("x")),
         ("max_position_embeddings", json!(1u64 << 27)),
     ] {
         refused(older(), key, value);
     }
+    assert!(Config::read(&json!([])).is_err());
+}
+
+#[test]
+fn every_bad_key_of_the_newer_models_is_named() {
     for (key, value) in [
         ("hidden_size", json!(1 << 21)),
         ("layer_types", json!(["full_attention"])),
@@ -128,7 +135,7 @@ fn every_bad_key_is_named() {
         ("layer_types", json!([1, 2, 3, 4])),
         ("linear_conv_kernel_dim", json!(1)),
         ("linear_num_key_heads", json!(3)),
-        ("linear_key_head_dim", json!(1 << 16)),
+        ("linear_key_head_dim", json!(1 << 17)),
         ("linear_key_head_dim", Value::Null),
         ("linear_value_head_dim", json!(1 << 20)),
         ("shared_expert_intermediate_size", json!("x")),
@@ -137,6 +144,7 @@ fn every_bad_key_is_named() {
         ("attn_output_gate", json!(false)),
         ("mtp_use_dedicated_embeddings", json!(true)),
         ("mtp_num_hidden_layers", json!(2)),
+        ("norm_topk_prob", json!(false)),
         ("quantization_config", json!({"bits": 4})),
         ("rope_scaling", json!({"type": "yarn", "factor": 4})),
     ] {
@@ -147,6 +155,8 @@ fn every_bad_key_is_named() {
     }
     refused(good(), "text_config", json!(3));
     refused(good(), "text_config.rope_parameters.partial_rotary_factor", Value::Null);
+    refused(good(), "text_config.rope_parameters.rope_theta", Value::Null);
+    assert_eq!(read(good(), &[("text_config.norm_topk_prob", json!(true))]), read(good(), &[]));
     refused(dense(), "text_config.intermediate_size", Value::Null);
     let wide = [
         ("text_config.linear_num_value_heads", json!(32)),
@@ -155,7 +165,6 @@ fn every_bad_key_is_named() {
     ];
     let error = Config::read(&with(good(), &wide)).unwrap_err();
     assert!(error.contains("`linear_num_value_heads` in `text_config` makes an accumulator of 4294967296 numbers"), "{error}");
-    assert!(Config::read(&json!([])).is_err());
 }
 
 /// Describes and records with draft head and without, experts in two tensors or in three for each.

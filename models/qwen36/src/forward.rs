@@ -4,7 +4,7 @@ use coli_plugin_api::describe::{Activation, SegmentName, WeightRef};
 use coli_plugin_api::program::{Builtin, Ty, ports};
 use coli_plugin_api::recorder::{Operand, Recorder};
 use coli_shaders::ops::attend::AttendParams;
-use coli_shaders::ops::delta::DeltaParams;
+use coli_shaders::ops::delta::{DeltaHeads, DeltaParams, DeltaRate};
 use coli_shaders::ops::ew::{EwKind, EwParams};
 use coli_shaders::ops::glu::GluParams;
 use coli_shaders::ops::norm::NormParams;
@@ -43,7 +43,7 @@ pub(crate) fn rms(config: &Config, r: &mut Recorder, x: Operand, weight: WeightR
 }
 
 fn plain_or_centred(config: &Config, params: NormParams) -> NormParams {
-    if config.newer { params.zero_centred() } else { params }
+    if config.newer && !config.converted { params.zero_centred() } else { params }
 }
 
 fn embed(model: &Model, r: &mut Recorder) {
@@ -97,7 +97,10 @@ fn delta_rule(config: &Config, weights: &Delta, sizes: &Linear, x: Operand, r: &
     let k = norm::record(r, k, &[], NormParams::l2(sizes.key_heads, L2_EPS, 1.0));
     let decay = matmul::record_exact(r, x, weights.decay);
     let beta = matmul::record_exact(r, x, weights.beta);
-    let params = DeltaParams::softplus(sizes.key_heads);
+    let params = match config.converted {
+        true => DeltaParams { rate: DeltaRate::Negated, head_map: DeltaHeads::Tiled, ..DeltaParams::softplus(sizes.key_heads) },
+        false => DeltaParams::softplus(sizes.key_heads),
+    };
     let y = delta::record(r, q, k, v, decay, beta, weights.a, weights.dt, weights.state, params);
     // This norm's weight is stored as it is in all models.
     let y = norm::record(r, y, &[weights.norm], NormParams::rms(config.norm_eps).per_head(sizes.value_heads));

@@ -2,10 +2,12 @@
 //! the gated delta rule to one of attention.
 //!
 //! [`config`] reads `config.json`, [`weights`] names the stored tensors, [`forward`] records the pass, [`draft`] the draft head.
+//! [`gguf`] finds all that in GGUF files.
 
 mod config;
 mod draft;
 mod forward;
+mod gguf;
 mod weights;
 
 use std::collections::HashSet;
@@ -29,8 +31,8 @@ impl Plugin for Qwen36 {
     const VERSION: &'static str = env!("CARGO_PKG_VERSION");
 
     fn open(request: &DescribeRequest, _log: Log) -> Result<Self, String> {
-        if request.container != Container::Hf {
-            return Err("GGUF files are not implemented for qwen36; use the safetensors folder".into());
+        if request.container == Container::Gguf {
+            return Self::open_gguf(request);
         }
         let config = Config::read(&request.config)?;
         let names: HashSet<&str> = request.tensors.iter().map(|tensor| tensor.name.as_str()).collect();
@@ -44,6 +46,17 @@ impl Plugin for Qwen36 {
 
     fn record(&self, segment: SegmentName, recorder: &mut Recorder) -> Result<(), String> {
         forward::record(&self.config, &self.model, segment, recorder)
+    }
+}
+
+impl Qwen36 {
+    fn open_gguf(request: &DescribeRequest) -> Result<Self, String> {
+        let file = gguf::File::of(request)?;
+        let mut config = Config::read(&file.config(request)).map_err(|error| file.words(&error))?;
+        config.converted = true;
+        let (model, mut description) = weights::describe(&config, |name| file.has(request, name));
+        file.rename(&mut description)?;
+        Ok(Self { config, model, description })
     }
 }
 

@@ -1,20 +1,64 @@
 //! Weight formats: how stored bytes become numbers. A recording never names one; a format comes with the stored tensor.
 //!
-//! A matrix is its values, row after row, then its scales, where a format keeps them apart: one row of scales for every `scale_rows` rows of
-//! values. So a row's bytes are found by arithmetic and decoded alone. Formats that keep their scales inside blocks have no scale rows.
+//! A matrix is its values, row after row, then its scales, where a format keeps them apart: one row of scales for every `scale_rows` rows
+//! of values. So a row's bytes are found by arithmetic and decoded alone. Formats that keep their scales inside blocks have no scale rows.
 //!
 //! One format, one folder: a byte diagram, sizes, decoder, cases. Its [`Format`] constants stand in [`Format::ALL`].
 
 mod bf16;
+mod blocks;
+#[cfg(test)]
+mod cases;
 mod f16;
 mod f32;
+mod fp4;
+mod fp8;
+mod ggml;
+mod infer;
+mod int3;
+mod int4;
+mod int8;
+mod iq;
+mod iq1_m;
+mod iq1_s;
+mod iq2_s;
+mod iq2_xs;
+mod iq2_xxs;
+mod iq3_s;
+mod iq3_xxs;
+mod iq4_nl;
+mod iq4_xs;
+mod iq_tables;
+mod kquant;
+mod mxfp4;
+mod mxfp4_ggml;
+mod nvfp4;
+mod q1_0;
+mod q2_0;
+mod q2_k;
+mod q3_k;
+mod q4_0;
+mod q4_1;
+mod q4_k;
+mod q5_0;
+mod q5_1;
+mod q5_k;
+mod q6_k;
+mod q8_0;
+mod scales;
+mod tq1_0;
+mod tq2_0;
 mod view;
 
+pub use infer::infer;
 pub use view::WeightView;
 
 /// A format of stored weights. Two are equal when they have one name.
 #[derive(Clone, Copy)]
 pub struct Format(&'static Entry);
+
+/// From a row of finite numbers to its values and its scales.
+type Encode = fn(&[f32], &mut [u8], &mut [u8]);
 
 /// What a format's folder provides.
 pub struct Entry {
@@ -29,13 +73,15 @@ pub struct Entry {
     /// Decodes the values of a row, with its row of scales.
     pub(crate) decode: fn(&[u8], &[u8], &mut [f32]),
     /// Encodes a row of finite numbers, where the format is one that we write: values, then scales.
-    pub(crate) encode: Option<fn(&[f32], &mut [u8], &mut [u8])>,
+    pub(crate) encode: Option<Encode>,
+    /// The format of the same values whose scales are repeated for every row, where `scale_rows` is more than 1.
+    pub(crate) per_row: Option<&'static Entry>,
 }
 
 impl Entry {
     /// A format without rows of scales.
     pub(crate) const fn plain(name: &'static str, row_bytes: fn(usize) -> Option<usize>, decode: fn(&[u8], &[u8], &mut [f32])) -> Self {
-        Self { name, row_bytes, scale_bytes: |_| Some(0), scale_rows: 1, decode, encode: None }
+        Self { name, row_bytes, scale_bytes: |_| Some(0), scale_rows: 1, decode, encode: None, per_row: None }
     }
 }
 
@@ -47,8 +93,80 @@ impl Format {
     /// The upper half of a binary32, little-endian.
     pub const BF16: Self = Self(&bf16::ENTRY);
 
+    /// A signed byte a number, an f32 scale a row.
+    pub const INT8_ROW: Self = Self(&int8::ROW);
+    /// A signed byte a number, an f32 scale for every 64.
+    pub const INT8_G64: Self = Self(&int8::G64);
+    /// Pairs of four-bit numbers offset by 8, an f32 scale a row.
+    pub const INT4_ROW: Self = Self(&int4::ROW);
+    /// Pairs of four-bit numbers offset by 8, an f32 scale for every 64.
+    pub const INT4_G64: Self = Self(&int4::G64);
+    /// Pairs of four-bit numbers in two's complement, an f32 scale a row.
+    pub const INT4_ROW_TC: Self = Self(&int4::ROW_TC);
+    /// Pairs of four-bit numbers in two's complement, an f32 scale for every 64.
+    pub const INT4_G64_TC: Self = Self(&int4::G64_TC);
+    /// Four-bit numbers offset by 8, by halves of a group of 64, each with an f32 scale.
+    pub const INT4_G64_PLANAR: Self = Self(&int4::G64_PLANAR);
+    /// Three-bit numbers in two planes, an f32 scale for every 64.
+    pub const INT3_G64: Self = Self(&int3::ENTRY);
+    /// Four-bit floats, a power of two for every 32.
+    pub const MXFP4: Self = Self(&mxfp4::ENTRY);
+
     /// All of them.
-    pub const ALL: &'static [Self] = &[Self::F32, Self::F16, Self::BF16];
+    pub const ALL: &'static [Self] = &[
+        Self::F32,
+        Self::F16,
+        Self::BF16,
+        Self::INT8_ROW,
+        Self::INT8_G64,
+        Self::INT4_ROW,
+        Self::INT4_G64,
+        Self::INT4_ROW_TC,
+        Self::INT4_G64_TC,
+        Self::INT4_G64_PLANAR,
+        Self::INT3_G64,
+        Self::MXFP4,
+        Self::FP8_128X128_F32,
+        Self::FP8_128X128_BF16,
+        Self::FP8_128X128_UE8M0,
+        Self::FP8_32X32_F32,
+        Self::FP8_32X32_BF16,
+        Self::FP8_32X32_UE8M0,
+        Self::FP8_1X128_F32,
+        Self::FP8_1X128_BF16,
+        Self::FP8_1X128_UE8M0,
+        Self::FP8_1X32_F32,
+        Self::FP8_1X32_BF16,
+        Self::FP8_1X32_UE8M0,
+        Self::FP8_ROW_F32,
+        Self::FP8_ROW_BF16,
+        Self::FP8_ROW_UE8M0,
+        Self::Q4_0,
+        Self::Q4_1,
+        Self::Q5_0,
+        Self::Q5_1,
+        Self::Q8_0,
+        Self::Q2_K,
+        Self::Q3_K,
+        Self::Q4_K,
+        Self::Q5_K,
+        Self::Q6_K,
+        Self::IQ4_NL,
+        Self::IQ4_XS,
+        Self::MXFP4_GGML,
+        Self::NVFP4,
+        Self::IQ2_XXS,
+        Self::IQ2_XS,
+        Self::IQ3_XXS,
+        Self::IQ1_S,
+        Self::IQ3_S,
+        Self::IQ2_S,
+        Self::IQ1_M,
+        Self::TQ1_0,
+        Self::TQ2_0,
+        Self::Q1_0,
+        Self::Q2_0,
+    ];
 
     /// The format of this name.
     pub fn by_name(name: &str) -> Option<Self> {
@@ -75,6 +193,13 @@ impl Format {
         self.0.scale_rows
     }
 
+    /// The format of the same values whose scales are repeated for every row; itself where each row has its own.
+    ///
+    /// A matrix that is cut through the rows that share scales becomes one of this format.
+    pub fn with_scales_per_row(self) -> Option<Self> {
+        if self.scale_rows() == 1 { Some(self) } else { self.0.per_row.map(Self) }
+    }
+
     /// Bytes of a whole matrix: values, then scales.
     pub fn matrix_bytes(self, rows: usize, cols: usize) -> Option<usize> {
         let values = self.row_bytes(cols)?.checked_mul(rows)?;
@@ -97,7 +222,8 @@ impl Format {
         self.0.encode.is_some()
     }
 
-    /// Encodes one row of finite numbers; its values, then its scales. `None` for a format that we do not write, or a row that it cannot store.
+    /// Encodes one row of finite numbers; its values, then its scales. `None` for a format that we do not write, or a row that it cannot
+    /// store.
     pub fn encode_row(self, row: &[f32]) -> Option<(Vec<u8>, Vec<u8>)> {
         let encode = self.0.encode?;
         let (mut values, mut scales) = (vec![0; self.row_bytes(row.len())?], vec![0; self.scale_bytes(row.len())?]);
@@ -146,7 +272,8 @@ mod tests {
     fn absurd_rows_have_no_size() {
         for format in Format::ALL {
             assert_eq!(format.matrix_bytes(usize::MAX, 256), None, "{format:?}");
-            assert_eq!(format.matrix_bytes(2, usize::MAX), None, "{format:?}");
+            // A byte is fewer than eight numbers in all of them.
+            assert_eq!(format.matrix_bytes(8, usize::MAX), None, "{format:?}");
             assert!(format.matrix_bytes(3, 256).is_some_and(|bytes| bytes > 0), "{format:?}");
         }
     }

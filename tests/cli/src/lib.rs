@@ -300,7 +300,7 @@ impl Finished {
 fn is_information(line: &str) -> bool {
     let Some(text) = line.strip_prefix("coli: ") else { return false };
     let starts = ["no model was named, so this is the demo model in ", "loaded ", "seed ", "settings from ", "wrote "];
-    let parts = ["; device ", " prompt tokens at ", ": it was found before "];
+    let parts = ["; device ", " prompt tokens at ", ": it was found before ", " stored tensors are not used, "];
     starts.iter().any(|start| text.starts_with(start)) || parts.iter().any(|part| text.contains(part))
 }
 

@@ -52,6 +52,37 @@ fn too_little_memory_is_one_line() {
     assert!(works && lines > 0, "{lines} limits were too low");
 }
 
+/// Help and version are output like any other.
+#[cfg(target_os = "linux")]
+#[test]
+fn help_and_version_that_cannot_be_written_are_errors() {
+    for args in [&["--version"][..], &["-V"], &["--help"], &["run", "--help"], &["help"]] {
+        let full = || fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        says(&Run::coli(args).finish_into(full()).failed(1), &["standard output", "No space left"]);
+        says(&Run::coli(args).finish_without_stdout().failed(1), &["standard output", "broken pipe"]);
+    }
+}
+
+/// Few files may be open at a time: that is nothing a model or plugin is refused for.
+#[cfg(target_os = "linux")]
+#[test]
+fn too_few_open_files_are_no_refusal() {
+    let (mut lines, mut works) = (0, false);
+    for files in 3..24 {
+        let finished = Run::coli(["run", "Elizabeth", "--temp", "0", "-n", "1"]).after(&format!("ulimit -n {files}")).finish();
+        match finished.code {
+            // The system could not start it.
+            Some(127) => {}
+            Some(0) => works = true,
+            _ => {
+                lines += 1;
+                says(&finished.failed(1), &["Too many open files"]);
+            }
+        }
+    }
+    assert!(works && lines > 0, "{lines} limits were too low");
+}
+
 #[test]
 fn the_version_is_no_error() {
     let finished = Run::coli(["--version"]).finish().succeeded();
@@ -158,7 +189,13 @@ fn a_prompt_over_the_context_is_a_usage_error_with_both_numbers() {
     let error = usage(&["run", &case.prompt, "--ctx", &(len - 1).to_string()]);
     says(&error, &[&len.to_string(), &(len - 1).to_string(), "--ctx"]);
     let error = usage(&["eval", "logits", "--ids", "1,2,3", "--ctx", "2"]);
-    says(&error, &["3 tokens", "2", "--ctx"]);
+    says(&error, &["3 tokens", "2", "--ctx", "up to 2048"]);
+    let ids = "1,".repeat(2048) + "1";
+    for context in [&["--ctx", "2048"][..], &[]] {
+        let error = usage(&[&["eval", "logits", "--ids", &ids], context].concat());
+        says(&error, &["2049 tokens", "this model's context has at most 2048"]);
+        assert!(!error.contains("--ctx"), "{error}");
+    }
 }
 
 #[test]
@@ -214,7 +251,7 @@ fn a_model_type_that_nobody_serves_is_refused_with_what_is_served() {
     let model = copy_golden();
     edit(&model.path().join("config.json"), |config| config["model_type"] = json!("bog\nus"));
     let error = Run::coli(["eval", "logits", "--ids", "1", "--model"]).arg(model.path()).finish().failed(3);
-    says(&error, &["`bog us`", "served are ", "model types olmoe by plugin olmoe"]);
+    says(&error, &["`bog us`", "served are ", "model types olmoe and GGUF architectures olmoe by plugin olmoe"]);
 }
 
 #[test]

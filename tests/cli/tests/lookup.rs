@@ -220,7 +220,8 @@ fn a_plugin_may_be_named_by_manifest_folder_or_library() {
         let run = Run::coli(["run", "-v", "Elizabeth", "--temp", "0", "-n", "4", "--model-plugin", &form]).dir(dir);
         let finished = run.finish();
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), ", and the others"), "{form}: {finished:#?}");
-        let accepted: Vec<&str> = finished.lines().into_iter().filter(|line| line.contains(" accepted: ") && line.contains("olmoe")).collect();
+        let accepted: Vec<&str> =
+            finished.lines().into_iter().filter(|line| line.contains(" accepted: ") && line.contains("olmoe")).collect();
         assert_eq!(accepted.len(), 1, "{form}: {finished:#?}");
         says(accepted[0], &["from --model-plugin"]);
     }

@@ -82,7 +82,7 @@ fn the_json_list_has_every_fact_of_a_plugin() {
         assert_eq!(plugin[key], value, "{key}");
     }
     assert_eq!(plugin["model_types"], serde_json::json!(["olmoe"]));
-    assert_eq!(plugin["gguf_architectures"], serde_json::json!([]));
+    assert_eq!(plugin["gguf_architectures"], serde_json::json!(["olmoe"]));
     for (key, end) in [("manifest", "olmoe.plugin.toml".to_string()), ("library", library_name())] {
         let path = Path::new(plugin[key].as_str().unwrap());
         assert!(path.is_absolute() && path.is_file() && path.ends_with(&end), "{key}: {}", path.display());

@@ -83,6 +83,8 @@ fn a_source_without_an_end_is_refused() {
 
 #[test]
 fn a_prompt_from_a_file_over_the_context_names_both_numbers() {
-    let text = "word ".repeat(3000);
-    says(&Run::coli(["run", "--ctx", "16"]).stdin(text).finish().failed(2), &["the context 16", "--ctx", "the prompt has "]);
+    for (words, advice) in [(500, "a larger --ctx, of up to 2048"), (3000, "fewer of them: this model's context has at most 2048")] {
+        let error = Run::coli(["run", "--ctx", "16"]).stdin("word ".repeat(words)).finish().failed(2);
+        says(&error, &["the context 16", advice, "the prompt has "]);
+    }
 }

@@ -178,3 +178,17 @@ fn explain_has_every_setting_with_source_unit_and_doc() {
     let model = rows.iter().find(|row| row["key"] == "model").unwrap();
     assert_eq!((&model["value"], &model["default"]), (&Value::Null, &json!("the demo model")));
 }
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_there_and_cannot_be_read_is_an_error_with_its_name() {
+    let folder = fresh();
+    let file = folder.path().join("coli.toml");
+    for target in ["coli.toml", "nowhere"] {
+        std::os::unix::fs::symlink(target, &file).unwrap();
+        for command in [&["run", "x"][..], &["config", "explain"], &["plugins"]] {
+            says(&Run::coli(command).dir(folder.path()).finish().failed(2), &["settings file `coli.toml`"]);
+        }
+        fs::remove_file(&file).unwrap();
+    }
+}

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use coli_test_cli::{Run, copy_demo, demo_case, edit, fresh, golden, says};
+use coli_test_common::built;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -101,6 +102,24 @@ fn large() -> TempDir {
     fs::write(&path, [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat()).unwrap();
     fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(8 + text.len() as u64 + end).unwrap();
     folder
+}
+
+#[test]
+fn a_signal_in_the_reading_of_the_weights_leaves_an_object_too() {
+    let model = large();
+    fs::copy(built::demo().join("tokenizer.json"), model.path().join("tokenizer.json")).unwrap();
+    let mut running = Run::coli(["run", "x", "--json", "--model"]).arg(model.path()).reachable().start();
+    running.wait_for_message("precision exact");
+    running.interrupt();
+    let finished = running.finish();
+    assert!(!finished.stderr.contains("loaded "), "all of it was read: {finished:#?}");
+    let report: Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert_eq!((&report["stop_reason"], &report["plugin"]), (&json!("interrupted"), &json!("olmoe")));
+    assert_eq!((&report["seed"], &report["tokens"], &report["text"]), (&json!(null), &json!([]), &json!("")));
+    assert!(!report["prompt_tokens"].as_array().unwrap().is_empty(), "{report}");
+    let timings = json!({"load_s": null, "first_token_s": null, "prompt_tok_s": 0.0, "gen_tok_s": 0.0});
+    assert_eq!(report["timings"], timings);
+    says(&finished.failed_after_output(130), &["Ctrl-C"]);
 }
 
 #[test]

@@ -13,6 +13,7 @@ const OLMOE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/olmoe");
 fn main() -> std::io::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds");
     safetensors(&folder(&root, "safetensors_header")?)?;
+    gguf(&folder(&root, "gguf_header")?)?;
     configs(&folder(&root, "config_json")?)?;
     manifests(&folder(&root, "manifest")?)?;
     let model = demo();
@@ -43,6 +44,34 @@ fn safetensors(folder: &Path) -> std::io::Result<()> {
         });
         let file = safetensors::serialize(views, None).expect("it can be written");
         fs::write(folder.join(format!("tensors_{count}")), file)?;
+    }
+    Ok(())
+}
+
+/// A GGUF file with one value of each kind, and tensors of a number, of blocks and of an unknown type.
+fn gguf(folder: &Path) -> std::io::Result<()> {
+    let text = |text: &str| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
+    let list = |kind: u32, count: u64, values: &[u8]| [&kind.to_le_bytes()[..], &count.to_le_bytes(), values].concat();
+    let mut keys: Vec<(u32, Vec<u8>)> = vec![(8, text("olmoe")), (9, list(8, 2, &[text("a"), text("b")].concat()))];
+    keys.push((9, list(9, 1, &list(5, 2, &[1; 8]))));
+    keys.extend(
+        [(0, 1), (1, 1), (2, 2), (3, 2), (4, 4), (5, 4), (6, 4), (7, 1), (10, 8), (11, 8), (12, 8)].map(|(kind, len)| (kind, vec![1; len])),
+    );
+    let tensors: [(&str, &[u64], u32, u64); 4] =
+        [("a", &[4], 0, 0), ("b", &[32, 2], 8, 32), ("c", &[3, 1, 2], 1, 128), ("d", &[5], 77, 160)];
+    for (name, key_count, tensor_count) in [("empty", 0, 0), ("keys", keys.len(), 0), ("tensors", 1, tensors.len())] {
+        let mut file = [&b"GGUF\x03\0\0\0"[..], &(tensor_count as u64).to_le_bytes(), &(key_count as u64).to_le_bytes()].concat();
+        for (index, (kind, value)) in keys[..key_count].iter().enumerate() {
+            let key = if index == 0 { "general.architecture".to_owned() } else { format!("key.{index}") };
+            file.extend([&text(&key)[..], &kind.to_le_bytes(), value].concat());
+        }
+        for (name, dims, kind, offset) in &tensors[..tensor_count] {
+            file.extend([&text(name)[..], &(dims.len() as u32).to_le_bytes()].concat());
+            dims.iter().for_each(|dim| file.extend(dim.to_le_bytes()));
+            file.extend([&kind.to_le_bytes()[..], &offset.to_le_bytes()].concat());
+        }
+        file.resize(file.len().next_multiple_of(32) + if tensor_count == 0 { 0 } else { 192 }, 0);
+        fs::write(folder.join(name), file)?;
     }
     Ok(())
 }

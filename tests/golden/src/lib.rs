@@ -26,6 +26,9 @@ pub struct Gate {
     pub logits: f32,
     /// Where the number comes from.
     pub why: String,
+    /// The folder beside this one whose reference it is; its own where there is none.
+    #[serde(default)]
+    pub reference: Option<String>,
 }
 
 fn default_gate() -> f32 {
@@ -39,7 +42,9 @@ pub struct Case {
     pub name: String,
     /// The plugin's id.
     pub plugin: String,
-    /// The model's folder.
+    /// The model: a folder, or a GGUF file.
+    pub model: PathBuf,
+    /// The folder with its reference.
     pub folder: PathBuf,
     /// Its gate.
     pub gate: Gate,
@@ -55,10 +60,13 @@ impl Case {
         let gate = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let gate: Gate = toml::from_str(&gate).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert!(gate.logits <= 1e-4 || !gate.why.is_empty(), "{}: a wider gate needs a reason", folder.display());
-        let reference = fixture::json(&folder.join("reference.json"));
         let name = format!("{plugin}/{}", folder.file_name().unwrap().to_string_lossy());
+        let file = folder.join("model.gguf");
+        let model = if file.is_file() { file } else { folder.clone() };
+        let folder = gate.reference.as_ref().map_or(folder.clone(), |reference| folder.with_file_name(reference));
+        let reference = fixture::json(&folder.join("reference.json"));
         let (prompt, greedy) = (fixture::ids(&reference["prompt"]), fixture::ids(&reference["greedy"]));
-        Self { name, plugin: plugin.into(), folder, gate, prompt, greedy }
+        Self { name, plugin: plugin.into(), model, folder, gate, prompt, greedy }
     }
 
     /// Prompt and continuation: the tokens whose logits the reference has.
@@ -73,7 +81,7 @@ impl Case {
 
     /// The same in stages, each with an executor and states of its own, which begin at these segments.
     pub fn open_cut(&self, cuts: &[usize]) -> Engine {
-        let engine = open_as(&self.folder, OpenRequest { drafts: true, cuts: cuts.into(), ..exact() });
+        let engine = open_as(&self.model, OpenRequest { drafts: true, cuts: cuts.into(), ..exact() });
         assert_eq!(engine.facts().plugin, self.plugin, "{}: another plugin served the model", self.name);
         engine
     }
@@ -107,6 +115,11 @@ fn folders(parent: &Path) -> Vec<PathBuf> {
 /// Opens a model in exact mode with the plugins of the source tree and the libraries that were built beside this test.
 pub fn open(folder: &Path) -> Engine {
     open_as(folder, exact())
+}
+
+/// The same with the model's draft heads.
+pub fn open_with_drafts(model: &Path) -> Engine {
+    open_as(model, OpenRequest { drafts: true, ..exact() })
 }
 
 fn exact() -> OpenRequest {

@@ -39,8 +39,11 @@ fn formats_page(tree: &Tree) -> String {
     );
     for format in Format::ALL {
         let name = format.name();
-        let bytes = format.row_bytes(256).map_or("-".into(), |bytes| bytes.to_string());
-        let doc = module_doc(tree.text(&format!("shaders/src/formats/{name}/mod.rs")));
+        let bytes = format.row_bytes(256).zip(format.scale_bytes(256)).map_or("-".into(), |(values, scales)| (values + scales).to_string());
+        // Formats of one kind share a folder, which has the first word of their names.
+        let whole = format!("shaders/src/formats/{}/mod.rs", name.replace('-', "_"));
+        let kind = format!("shaders/src/formats/{}/mod.rs", name.split('-').next().unwrap_or(name));
+        let doc = module_doc(tree.text(if tree.get(&whole).is_some() { &whole } else { &kind }));
         page.push_str(&format!("| `{name}` | {bytes} | {} |\n", cell(summary(&doc))));
     }
     page

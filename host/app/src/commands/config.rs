@@ -60,6 +60,10 @@ pub(super) fn explain(args: &ExplainArgs, environment: &Environment) -> anyhow::
 /// With the values of the model's file. A model that is not there has none: this command is for finding out why.
 fn with_models(given: Values, args: &ExplainArgs, environment: &Environment) -> Result<Values> {
     let Ok(folder) = engine::find_model(args.model.model.as_deref(), environment) else { return Ok(given) };
+    // A GGUF file has none.
+    if folder.path.is_file() {
+        return Ok(given);
+    }
     let file = coli_store::optional_object(&folder.path.join(defaults::FILE))?;
     defaults::with_model(given, file.as_ref())
 }

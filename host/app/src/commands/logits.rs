@@ -50,7 +50,8 @@ fn check_ids(ids: &[u32], facts: &Facts) -> Result<()> {
         return Err(Error::usage(format!("--ids: {id} is not below the vocabulary's {vocab}")));
     }
     if ids.len() > context as usize {
-        return Err(Error::usage(format!("--ids: {} tokens do not fit a context of {context}; give a larger one with --ctx", ids.len())));
+        let (count, advice) = (ids.len(), super::how_to_fit(ids.len(), facts));
+        return Err(Error::usage(format!("--ids: {count} tokens do not fit a context of {context} positions; give {advice}")));
     }
     Ok(())
 }

@@ -4,11 +4,13 @@ mod completions;
 mod config;
 mod defaults;
 mod generate;
+mod inspect;
 mod logits;
 mod plugins;
 mod plugins_dump;
 mod plugins_new;
 mod plugins_verify;
+mod ppl;
 mod prompt;
 mod run;
 
@@ -42,6 +44,8 @@ pub fn dispatch(cli: &Cli, baked: Baked) -> anyhow::Result<()> {
     match &cli.command {
         Command::Run(args) => run::run(args, &environment, cli.verbose),
         Command::Eval(EvalCommand::Logits(args)) => logits::run(args, &environment, cli.verbose),
+        Command::Eval(EvalCommand::Ppl(args)) => ppl::run(args, &environment, cli.verbose),
+        Command::Inspect(args) => inspect::run(args, &environment),
         Command::Plugins(args) => match &args.command {
             None => plugins::run(args, &environment),
             Some(PluginsCommand::New(args)) => plugins_new::run(args),
@@ -107,6 +111,14 @@ fn prepare_model(args: &ModelArgs, environment: &Environment, verbose: u8) -> Re
     Ok(prepared)
 }
 
+/// What to do where this many tokens do not fit the context.
+fn how_to_fit(tokens: usize, facts: &Facts) -> String {
+    match facts.context_max {
+        most if tokens > most as usize => format!("fewer of them: this model's context has at most {most}"),
+        most => format!("a larger --ctx, of up to {most}"),
+    }
+}
+
 /// What the settings ask of device, precision and context.
 fn open_request(values: &Values) -> Result<OpenRequest> {
     let within = |key: Key| move |error: Error| error.within(values.named(key));
@@ -139,11 +151,22 @@ fn load_model(prepared: Prepared) -> Result<Engine> {
     Ok(engine)
 }
 
+/// Prints help or version, which clap makes.
+pub fn print_asked(asked: &clap::Error) -> Result<()> {
+    // It has colours where somebody sees them, and takes the lock by itself.
+    asked.print().map_err(|error| lost_output(&error))?;
+    to_stdout(|_| Ok(()))
+}
+
 /// Writes to standard output; an error says that it was there.
 fn to_stdout(write: impl FnOnce(&mut std::io::StdoutLock<'static>) -> std::io::Result<()>) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    write(&mut out).and_then(|()| out.flush()).map_err(|error| match error.kind() {
+    write(&mut out).and_then(|()| out.flush()).map_err(|error| lost_output(&error))
+}
+
+fn lost_output(error: &std::io::Error) -> Error {
+    match error.kind() {
         ErrorKind::BrokenPipe => Error::run("standard output: broken pipe: its reader has closed it, so the rest was not written"),
         _ => Error::run(format!("standard output: {error}")),
-    })
+    }
 }

@@ -25,7 +25,7 @@ pub(super) fn run(args: &VerifyArgs, environment: &Environment) -> anyhow::Resul
     let Some(findings) = sums::compare(&folder)? else { return Err(nothing_to_verify(&folder).into()) };
     if args.json {
         let report = Report { folder: folder.display().to_string(), ok: findings.is_clean(), findings: &findings };
-        let json = serde_json::to_string_pretty(&report)?;
+        let json = escaped(&serde_json::to_string_pretty(&report)?);
         super::to_stdout(|out| writeln!(out, "{json}"))?;
     } else {
         super::to_stdout(|out| print(&findings, out))?;
@@ -34,13 +34,20 @@ pub(super) fn run(args: &VerifyArgs, environment: &Environment) -> anyhow::Resul
 }
 
 fn print(findings: &Findings, out: &mut impl std::io::Write) -> std::io::Result<()> {
-    let states = [("missing", &findings.missing), ("altered", &findings.altered), ("extra", &findings.extra)];
-    for (state, paths) in states {
+    let Findings { missing, altered, unreadable, extra, .. } = findings;
+    for (state, paths) in [("missing", missing), ("altered", altered), ("unreadable", unreadable), ("extra", extra)] {
         for path in paths {
-            writeln!(out, "{state:<8} {}", one_line(path, LINE_CHARS_MAX))?;
+            writeln!(out, "{state:<8} {}", one_line(&path.escape_debug().to_string(), LINE_CHARS_MAX))?;
         }
     }
     if findings.is_clean() { writeln!(out, "all {} files are as released", findings.listed) } else { Ok(()) }
+}
+
+/// JSON in which no character of a name acts on a terminal, or turns the direction of writing.
+fn escaped(json: &str) -> String {
+    let turns = |c: char| matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let acts = |c: char| turns(c) || (c.is_control() && c != '\n');
+    json.chars().map(|c| if acts(c) { format!("\\u{:04x}", u32::from(c)) } else { c.into() }).collect()
 }
 
 fn nothing_to_verify(folder: &Path) -> Error {
@@ -52,13 +59,14 @@ fn nothing_to_verify(folder: &Path) -> Error {
 }
 
 fn refusal(folder: &Path, findings: &Findings) -> Error {
-    let Findings { listed, missing, altered, extra } = findings;
+    let Findings { listed, missing, altered, unreadable, extra } = findings;
     Error::refused(format!(
-        "{} is not as released: of {listed} files {} are missing and {} altered, and models/ has {} more; unpack the archive again, and \
-         keep plugins of your own in another folder",
+        "{} is not as released: of {listed} files {} are missing and {} altered, {} cannot be read, and models/ has {} more; unpack the \
+         archive again, and keep plugins of your own in another folder",
         folder.display(),
         missing.len(),
         altered.len(),
+        unreadable.len(),
         extra.len()
     ))
 }

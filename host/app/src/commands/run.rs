@@ -5,44 +5,67 @@ use std::io::Write as _;
 use std::time::{Duration, Instant, SystemTime};
 
 use coli_base::units::Bytes;
-use coli_base::{Error, Result, memory};
+use coli_base::{Error, Kind, Result, memory};
 use coli_config::{Environment, Key, Values};
 use coli_shaders::contract::Sampling;
-use coli_text::{ChatTemplate, Message, StopIds, StopTexts, Tokenizer};
+use coli_text::{Message, StopTexts};
 use serde::Serialize;
 
 use super::generate::{Ask, Generated, StopReason, generate};
 use super::{defaults, prompt};
 use crate::cli::RunArgs;
-use crate::engine::{Engine, Facts};
+use crate::engine::{Engine, Facts, text};
 use crate::stop;
 
-/// What `--json` prints.
-#[derive(Debug, Serialize)]
-struct Report<'a> {
-    model: String,
-    plugin: &'a str,
-    device: &'a str,
-    precision: &'a str,
+/// What `--json` prints. It fills as the work goes on: what a signal came before is `null` or empty.
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    model: Option<String>,
+    plugin: Option<String>,
+    device: Option<String>,
+    precision: Option<String>,
     /// `None` where nothing is drawn.
     seed: Option<u64>,
-    prompt_tokens: &'a [u32],
-    tokens: &'a [u32],
-    text: &'a str,
-    stop_reason: StopReason,
+    prompt_tokens: Vec<u32>,
+    tokens: Vec<u32>,
+    text: String,
+    stop_reason: Option<StopReason>,
     timings: Timings,
 }
 
-/// Seconds, and tokens a second. `first_token_s` counts from the start of the command; `null` where there was none.
-#[derive(Debug, Serialize)]
+/// Seconds, and tokens a second. Seconds count from the start of the command; `null` where it did not come that far.
+#[derive(Debug, Default, Serialize)]
 struct Timings {
-    load_s: f64,
+    load_s: Option<f64>,
     first_token_s: Option<f64>,
     prompt_tok_s: f64,
     gen_tok_s: f64,
 }
 
 pub(super) fn run(args: &RunArgs, environment: &Environment, verbose: u8) -> anyhow::Result<()> {
+    let mut report = Report::default();
+    let mut done = fill(&mut report, args, environment, verbose);
+    match (&done, report.stop_reason) {
+        (Err(error), _) if is_stop(error) => report.stop_reason = Some(StopReason::Interrupted),
+        (Err(_), _) => return done,
+        (Ok(()), Some(StopReason::Interrupted)) => done = stop::check().map_err(Into::into),
+        (Ok(()), _) => {}
+    }
+    if args.json {
+        let json = serde_json::to_string(&report)?;
+        super::to_stdout(|out| writeln!(out, "{json}"))?;
+    }
+    done
+}
+
+/// Whether an error says that a signal asked for the end.
+fn is_stop(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref::<Error>().map(|error| error.kind);
+    stop::asked() && matches!(kind, Some(Kind::Interrupted | Kind::Terminated | Kind::HungUp))
+}
+
+/// Does the work, and notes in the report what comes of it.
+fn fill(report: &mut Report, args: &RunArgs, environment: &Environment, verbose: u8) -> anyhow::Result<()> {
     let start = Instant::now();
     let stop_texts = StopTexts::new(&args.stop)?;
     // Before signals are ours: at a terminal Ctrl-C should end the wait for a prompt.
@@ -50,29 +73,33 @@ pub(super) fn run(args: &RunArgs, environment: &Environment, verbose: u8) -> any
     stop::install();
     let prepared = super::prepare_model(&args.model, environment, verbose)?;
     let checkpoint = prepared.checkpoint();
-    let model = checkpoint.dir().display().to_string();
-    let tokenizer = Tokenizer::open(checkpoint.dir())?;
+    let Facts { plugin, device, precision, .. } = prepared.facts();
+    report.model = Some(checkpoint.path().display().to_string());
+    (report.plugin, report.device) = (Some(plugin.clone()), Some(device.clone()));
+    report.precision = Some(precision.clone());
+    let tokenizer = text::tokenizer(checkpoint).map_err(with_way_out)?;
     let generation = checkpoint.optional_object(defaults::FILE)?;
-    let stop_ids = StopIds::from_json(generation.as_ref(), checkpoint.config())?;
+    let stop_ids = text::stop_ids(checkpoint, generation.as_ref())?;
     let values = defaults::with_model(args.generation.values().or(&environment.values), generation.as_ref())?.or_defaults();
     let prompt_tokens = match args.chat {
         true => {
-            let template = ChatTemplate::open(checkpoint.dir())?;
+            let template = text::chat_template(checkpoint)?;
             tokenizer.encode_rendered(&template.render(&messages(args.system.as_deref(), prompt), SystemTime::now())?)?
         }
         false => tokenizer.encode(&prompt)?,
     };
     check_prompt(&prompt_tokens, prepared.facts())?;
+    report.prompt_tokens = prompt_tokens;
     let mut engine = super::load_model(prepared)?;
     let load_s = start.elapsed().as_secs_f64();
 
     let sampling = sampling(&values);
-    let seed = (sampling.temperature > 0.0).then_some(sampling.seed);
-    if let Some(seed) = seed {
+    report.seed = (sampling.temperature > 0.0).then_some(sampling.seed);
+    if let Some(seed) = report.seed {
         say!("seed {seed}");
     }
     let ask = Ask {
-        prompt: &prompt_tokens,
+        prompt: &report.prompt_tokens,
         sampling,
         repeat_penalty: values.number(Key::RepeatPenalty),
         tokens: values.count(Key::Tokens),
@@ -81,29 +108,15 @@ pub(super) fn run(args: &RunArgs, environment: &Environment, verbose: u8) -> any
         stream: !args.json,
     };
     let generated = generate(&mut engine, &tokenizer, ask)?;
-    let timings = timings(start, load_s, prompt_tokens.len(), &generated);
-    summarize(&engine, &prompt_tokens, &generated, &timings);
-    if args.json {
-        let Facts { plugin, device, precision, .. } = engine.facts();
-        let report = Report {
-            model,
-            plugin,
-            device,
-            precision,
-            seed,
-            prompt_tokens: &prompt_tokens,
-            tokens: &generated.tokens,
-            text: &generated.text,
-            stop_reason: generated.stop,
-            timings,
-        };
-        let json = serde_json::to_string(&report)?;
-        super::to_stdout(|out| writeln!(out, "{json}"))?;
-    }
-    match generated.stop {
-        StopReason::Interrupted => Ok(stop::check()?),
-        _ => Ok(()),
-    }
+    report.timings = timings(start, load_s, report.prompt_tokens.len(), &generated);
+    summarize(&engine, &report.prompt_tokens, &generated, &report.timings);
+    (report.tokens, report.text, report.stop_reason) = (generated.tokens, generated.text, Some(generated.stop));
+    Ok(())
+}
+
+/// A text needs the tokenizer, whatever the model's plugin needs.
+fn with_way_out(error: Error) -> Error {
+    Error::new(error.kind, format!("{}; `coli eval logits --ids` works without a tokenizer", error.text))
 }
 
 fn messages(system: Option<&str>, prompt: String) -> Vec<Message> {
@@ -128,12 +141,13 @@ fn check_prompt(ids: &[u32], facts: &Facts) -> Result<()> {
     }
     if ids.len() > context as usize {
         return Err(Error::usage(format!(
-            "the prompt has {} tokens, and the context {context} positions; shorten it or give a larger --ctx",
-            ids.len()
+            "the prompt has {} tokens, and the context {context} positions; give {}",
+            ids.len(),
+            super::how_to_fit(ids.len(), facts)
         )));
     }
     if let Some(id) = ids.iter().find(|id| **id >= vocab) {
-        return Err(Error::refused(format!("tokenizer.json gives token {id}, and the model's vocabulary has {vocab}")));
+        return Err(Error::refused(format!("the tokenizer gives token {id}, and the model's vocabulary has {vocab}")));
     }
     Ok(())
 }
@@ -143,7 +157,7 @@ fn timings(start: Instant, load_s: f64, prompt_tokens: usize, generated: &Genera
     // A prompt that was given up has no rate.
     let prompt_tokens = generated.first_token_at.map_or(0, |_| prompt_tokens);
     Timings {
-        load_s,
+        load_s: Some(load_s),
         first_token_s: generated.first_token_at.map(|at| at.duration_since(start).as_secs_f64()),
         prompt_tok_s: rate(prompt_tokens, generated.prompt_time),
         gen_tok_s: rate(generated.tokens.len().saturating_sub(1), generated.gen_time),

@@ -6,10 +6,10 @@ use coli_base::{Error, Result};
 use coli_config::{Environment, Key, Place};
 use coli_plugins::{Folder, Host, Plugins, Request};
 
-/// A model's folder, and who named it.
+/// A model's folder or file, and who named it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelFolder {
-    /// The folder.
+    /// The folder, or a GGUF file.
     pub path: PathBuf,
     /// Whether it is the demo model, taken because none was named.
     pub demo: bool,
@@ -57,7 +57,9 @@ fn published_name(path: &Path) -> Option<(&str, &str)> {
         let first = word.chars().next().is_some_and(|c| c.is_ascii_alphanumeric());
         first && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
     };
-    (is_word(owner) && is_word(name)).then_some((owner, name))
+    // A file that is missing is only that.
+    let is_file = name.to_ascii_lowercase().ends_with(".gguf");
+    (is_word(owner) && is_word(name) && !is_file).then_some((owner, name))
 }
 
 fn how_to_fetch(owner: &str, name: &str) -> String {
@@ -88,7 +90,7 @@ mod tests {
         for (path, expected) in [("org/Name-1.0_b", Some(("org", "Name-1.0_b"))), ("a/b", Some(("a", "b")))] {
             assert_eq!(published_name(Path::new(path)), expected);
         }
-        for path in ["name", "./a/b", "/a/b", "a/b/c", "../b", "a/", "a/..", "a b/c", "~/x", ""] {
+        for path in ["name", "./a/b", "/a/b", "a/b/c", "../b", "a/", "a/..", "a b/c", "~/x", "a/b.gguf", ""] {
             assert_eq!(published_name(Path::new(path)), None, "{path}");
         }
     }

@@ -6,6 +6,7 @@ mod find;
 mod open;
 mod own_ops;
 mod repetition;
+pub mod text;
 
 use coli_base::{Error, Result};
 use coli_chain::cpu::Ports;
@@ -16,7 +17,7 @@ use coli_shaders::contract::Sampling;
 use coli_shaders::ops::sample;
 
 pub use find::{ModelFolder, discover_plugins, find_model};
-pub use open::{Described, OpenRequest, Prepared, describe, prepare, record_all};
+pub use open::{Described, OpenRequest, Prepared, describe, model_kind, prepare, record_all};
 pub use repetition::Repetition;
 
 /// Rows whose logits are computed at a time. Logits are the widest value there is.
@@ -39,6 +40,8 @@ pub struct Facts {
     pub precision_reason: String,
     /// Positions of the context.
     pub context: u32,
+    /// The most that the model's context may have.
+    pub context_max: u32,
     /// Token ids are below this.
     pub vocab: u32,
     /// Rows of a prompt that run together.

@@ -1,5 +1,5 @@
-//! Opens a model: folder, plugin, description, recordings, program and plan ([`prepare`]), then weights and executor ([`Prepared::load`]).
-//! All that can be refused is refused before a weight is read.
+//! Opens a model: folder or file, plugin, description, recordings, program and plan ([`prepare`]), then weights and executor
+//! ([`Prepared::load`]). All that can be refused is refused before a weight is read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,11 +14,10 @@ use coli_plugin_api::describe::{Container, DescribeRequest, Description, Segment
 use coli_plugins::{ModelKind, PluginModel, Plugins, Selection};
 use coli_shaders::contract::WeightStore;
 use coli_store::{Checkpoint, Plan, Progress};
-use coli_text::Tokenizer;
 
 use crate::patience::while_waiting_for;
 
-use super::{Engine, Facts, OUTS_MAX, own_ops};
+use super::{Engine, Facts, OUTS_MAX, own_ops, text};
 
 /// What decides how a model runs.
 #[derive(Debug, Clone, Default)]
@@ -59,11 +58,11 @@ pub struct Described<'a> {
 }
 
 /// Chooses, describes, records and checks, up to the weights.
-pub fn prepare(folder: &Path, plugins: &Plugins, request: &OpenRequest) -> Result<Prepared> {
+pub fn prepare(path: &Path, plugins: &Plugins, request: &OpenRequest) -> Result<Prepared> {
     // What was asked for by name fails first: it needs no model.
     let device = device::choose(&request.device, DeviceFacts { vulkan_built: false })?;
     let precision = precision::choose(request.precision, PrecisionFacts { fast_kernels: false })?;
-    let Described { checkpoint, selection, model, mut description } = describe(folder, plugins)?;
+    let Described { checkpoint, selection, model, mut description } = describe(path, plugins)?;
     if !request.drafts {
         description.segments.retain(|name| !matches!(name, SegmentName::Draft(_)));
     }
@@ -88,6 +87,7 @@ pub fn prepare(folder: &Path, plugins: &Plugins, request: &OpenRequest) -> Resul
         precision: precision.value.to_string(),
         precision_reason: precision.reason,
         context: context.value,
+        context_max: description.context_max,
         vocab: description.vocab,
         prompt_rows,
         weight_bytes: plan.bytes(),
@@ -106,15 +106,26 @@ fn plan<'a>(checkpoint: &'a Checkpoint, program: &Program) -> Result<Plan<'a>> {
 }
 
 /// Chooses the plugin for a stored model and has it describe the model.
-pub fn describe<'a>(folder: &Path, plugins: &'a Plugins) -> Result<Described<'a>> {
-    let checkpoint = coli_store::open(folder)?;
-    let selection = plugins.select(ModelKind::ModelType(checkpoint.model_type()?))?;
+pub fn describe<'a>(path: &Path, plugins: &'a Plugins) -> Result<Described<'a>> {
+    let checkpoint = coli_store::open(path)?;
+    let selection = plugins.select(model_kind(&checkpoint)?)?;
     let manifest = &selection.plugin.manifest;
-    let tokenizer = if manifest.needs_tokenizer { Some(Tokenizer::open(folder)?.texts()?) } else { None };
+    let needed = |error: Error| error.within(format_args!("plugin {} needs the texts of the model's tokens", manifest.id));
+    let texts = manifest.needs_tokenizer.then(|| text::tokenizer(&checkpoint).and_then(|tokenizer| tokenizer.texts()).map_err(needed));
     let model = PluginModel::new(&plugins.load(selection.plugin)?)?;
-    let facts = DescribeRequest { container: Container::Hf, config: checkpoint.config().clone(), tensors: checkpoint.facts(), tokenizer };
+    let (container, config, tensors) = (checkpoint.container(), checkpoint.config().clone(), checkpoint.facts());
+    let facts = DescribeRequest { container, config, tensors, tokenizer: texts.transpose()? };
     let description = while_waiting_for(&format!("plugin {} to describe the model", manifest.id), || model.describe(&facts))?;
     Ok(Described { checkpoint, selection, model, description })
+}
+
+/// By what a plugin is chosen for a stored model.
+pub fn model_kind(checkpoint: &Checkpoint) -> Result<ModelKind<'_>> {
+    let name = checkpoint.model_type()?;
+    Ok(match checkpoint.container() {
+        Container::Hf => ModelKind::ModelType(name),
+        Container::Gguf => ModelKind::GgufArchitecture(name),
+    })
 }
 
 impl Prepared {
@@ -123,7 +134,7 @@ impl Prepared {
         &self.facts
     }
 
-    /// The model's folder.
+    /// The stored model.
     pub fn checkpoint(&self) -> &Checkpoint {
         &self.checkpoint
     }

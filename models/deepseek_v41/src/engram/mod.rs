@@ -111,6 +111,11 @@ impl Engram {
     }
 }
 
+/// An error where the model may give ids that have no text: it would come in the middle of one.
+pub(crate) fn check_texts(vocab: u32, texts: usize) -> Result<(), String> {
+    if texts < vocab as usize { Err(fault("vocab_size", vocab, &among(texts))) } else { Ok(()) }
+}
+
 /// Lengths times heads. All bounds are checked here, before anything is computed.
 fn tables_per_layer(config: &EngramConfig) -> Result<usize, String> {
     if config.max_ngram < 2 {

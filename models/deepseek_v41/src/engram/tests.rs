@@ -172,6 +172,12 @@ fn absurd_configurations_are_refused_by_the_key() {
 }
 
 #[test]
+fn a_tokenizer_has_a_text_for_each_id_that_the_model_may_give() {
+    assert_eq!(check_texts(256, 255).unwrap_err(), "config.json: `vocab_size` is 256, the tokenizer has 255 tokens");
+    assert!(check_texts(256, 256).is_ok() && check_texts(256, 300).is_ok());
+}
+
+#[test]
 fn the_limits_themselves_are_served() {
     let vocab = primes::HIGHEST_START;
     let wide = EngramConfig { layers: vec![u32::MAX], max_ngram: 2, heads: primes::MOST as u32, vocab, ..fixture() };

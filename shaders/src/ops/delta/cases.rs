@@ -1,6 +1,6 @@
 //! Cases of `delta@1`.
 
-use super::{DeltaDecay, DeltaHeads, DeltaParams};
+use super::{DeltaDecay, DeltaHeads, DeltaParams, DeltaRate};
 use crate::contract::Case;
 use crate::contract::case_file::{self, CaseBuilder};
 
@@ -12,6 +12,8 @@ pub(super) fn all() -> Vec<Case> {
             decay: if b.text("decay") == "bounded" { DeltaDecay::Bounded } else { DeltaDecay::Softplus },
             bound: b.number("bound") as f32,
             per_channel: b.flag("per_channel"),
+            // The other one is held to references by golden models in GGUF files.
+            rate: DeltaRate::Log,
         };
         b.rows_of("rows");
         let [q, k, v, gate, beta] = ["q", "k", "v", "gate", "beta"].map(|key| b.values(key));

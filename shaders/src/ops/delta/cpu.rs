@@ -1,7 +1,7 @@
 //! CPU twin. Order: rows of a conversation by position; of each column of S, first the decay of every number, then `m` as an inner product
 //! over the key channels as in [`crate::sums`], then the product with k added to every number, then `y` as an inner product. All in f32.
 
-use super::{Delta, DeltaDecay, DeltaHeads};
+use super::{Delta, DeltaDecay, DeltaHeads, DeltaRate};
 use crate::contract::CpuCall;
 use crate::sums;
 
@@ -44,7 +44,10 @@ fn key_head(op: &Delta, head: usize) -> usize {
 
 /// What the numbers of each key channel of a head are multiplied by.
 fn decays(op: &Delta, head: usize, a: f32, gate: &[f32], dt: &[f32], out: &mut [f32]) {
-    let rate = a.exp();
+    let rate = match op.params.rate {
+        DeltaRate::Log => a.exp(),
+        DeltaRate::Negated => -a,
+    };
     let decay = |at: usize| {
         let x = gate[at] + dt[at];
         let log = match op.params.decay {

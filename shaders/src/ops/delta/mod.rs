@@ -1,9 +1,9 @@
 //! `delta@1`: the gated delta rule, one matrix S `[k_width, v_width]` for each value head.
 //!
-//! A row does, for each value head: `S <- e^g S` (one g a head, or one for each key channel, a row of S), `m = S^T k`,
-//! `S <- S + k (sigmoid(beta) (v - m))^T`, `y = S^T q`. S is zero before position 0. The decay is `g = -exp(A) * softplus(gate + dt)`, or
-//! `g = bound * sigmoid(exp(A) * (gate + dt))` with a bound below 0; A has one number a head. q and k are used as they come: normed and
-//! scaled before.
+//! A row does, for each value head: `S <- e^g S` (one g a head, or one for each key channel, a row of S), `m = S^T k`, `S <- S + k
+//! (sigmoid(beta) (v - m))^T`, `y = S^T q`. S is zero before position 0. The decay is `g = -exp(A) * softplus(gate + dt)`, or `g = bound *
+//! sigmoid(exp(A) * (gate + dt))` with a bound below 0; A has one number a head, or -exp(A) is stored in its place. q and k are used as
+//! they come: normed and scaled before.
 //!
 //! Operands: q, k `[T, key_heads * k_width]`, v `[T, heads * v_width]`, gate `[T, heads]` or, per channel, `[T, heads * k_width]`, beta
 //! `[T, heads]`. Weights: A, a vector of at least `heads` numbers, of which the first ones are used; dt, a vector as wide as the gate.
@@ -31,6 +31,16 @@ choice! {
 }
 
 choice! {
+    /// What the weight A holds of a head's rate.
+    pub enum DeltaRate {
+        /// Its logarithm: `exp(A)` is the rate.
+        Log = 0, "log";
+        /// The rate below zero: `-A` is the rate.
+        Negated = 1, "negated";
+    }
+}
+
+choice! {
     /// Which key head a value head uses.
     pub enum DeltaHeads {
         /// `v / (heads / key_heads)`.
@@ -53,13 +63,15 @@ params! {
         bound: f32,
         /// Whether each key channel has a decay of its own.
         per_channel: bool,
+        /// What A holds.
+        rate: DeltaRate,
     }
 }
 
 impl DeltaParams {
     /// One decay a head by softplus; key heads serve consecutive value heads.
     pub fn softplus(key_heads: u32) -> Self {
-        Self { key_heads, head_map: DeltaHeads::Grouped, decay: DeltaDecay::Softplus, bound: 0.0, per_channel: false }
+        Self { key_heads, head_map: DeltaHeads::Grouped, decay: DeltaDecay::Softplus, bound: 0.0, per_channel: false, rate: DeltaRate::Log }
     }
 
     /// A decay for each key channel between `bound` and 0; as many key heads as value heads.

@@ -22,10 +22,16 @@ pub(super) const OPS: Rule = Rule {
 
 pub(super) const FORMATS: Rule = Rule {
     name: "format_folders",
-    advice: "a weight format is a folder in shaders/src/formats with mod.rs, and its `mod` and `ENTRY` in formats/mod.rs",
+    advice: "a weight format is a folder in shaders/src/formats with mod.rs, its `mod` in formats/mod.rs, and an entry in a file there \
+             or constants of its own",
     check: |tree| {
-        library_folders(tree, FORMATS_DIR, &["mod.rs"], |source, name| {
-            (source.find(&[name, "::", "ENTRY"]).count() == 0).then(|| format!("`{name}::ENTRY`"))
+        let direct =
+            |path: &str| path.strip_prefix(FORMATS_DIR).is_some_and(|rest| rest.ends_with(".rs") && rest.matches('/').count() == 1);
+        let files: Vec<Source<'_>> = tree.rust().filter(|(file, _)| direct(&file.path)).map(|(_, source)| source).collect();
+        library_folders(tree, FORMATS_DIR, &["mod.rs"], |_, name| {
+            let own = Source::new(tree.text(&format!("{FORMATS_DIR}/{name}/mod.rs"))).find(&["impl", "Format"]).count() > 0;
+            let used = own || files.iter().any(|source| source.find(&[name, "::"]).count() > 0);
+            (!used).then(|| format!("entry of `{name}::`"))
         })
     },
 };
@@ -135,7 +141,7 @@ mod tests {
         let expected = [
             "shaders/src/formats/b/mod.rs: is missing",
             "shaders/src/formats/mod.rs: has no `mod b;`",
-            "shaders/src/formats/mod.rs: has no `b::ENTRY`",
+            "shaders/src/formats/mod.rs: has no entry of `b::`",
         ];
         assert_eq!((FORMATS.check)(&tree), expected);
     }

@@ -1,0 +1,38 @@
+//! `q4_k`: four bits, 256 numbers a block; groups of 32 with scale and minimum: `w = (d * S[g]) * q - dmin * M[g]`. ggml's type 12.
+//!
+//! ```text
+//! byte 0..1      d (binary16, little-endian)
+//! byte 2..3      dmin (binary16, little-endian)
+//! byte 4..15     S and M of 8 groups, six bits each: see kquant::scale_min
+//! byte 16..143   32 bytes for each pair of groups p: byte i has q[64p+32+i] in bits 7..4, q[64p+i] in bits 3..0
+//! ```
+//!
+//! Products and the difference in f32, in the reference's order (gguf `Q4_K`): equal bits.
+
+use super::{Entry, blocks, kquant};
+
+const COLS: usize = 256;
+const BYTES: usize = 2 + 2 + 12 + COLS / 2;
+
+const _: () = assert!(BYTES == 144);
+
+pub(super) static ENTRY: Entry =
+    Entry::plain("q4_k", blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| blocks::decode::<COLS, BYTES>(bytes, out, block));
+
+fn block(bytes: &[u8; BYTES], out: &mut [f32; COLS]) {
+    let (d, dmin) = (blocks::half(bytes, 0), blocks::half(bytes, 2));
+    for (group, out) in out.as_chunks_mut::<32>().0.iter_mut().enumerate() {
+        let (scale, min) = kquant::scale_min(&bytes[4..16], group);
+        let (scale, min, shift) = (d * scale, dmin * min, group % 2 * 4);
+        let codes = &bytes[16 + group / 2 * 32..][..32];
+        out.iter_mut().zip(codes).for_each(|(out, byte)| *out = scale * f32::from(byte >> shift & 15) - min);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn decodes_as_the_reference() {
+        crate::formats::cases::check(include_str!("cases.json"), &[crate::formats::Format::Q4_K]);
+    }
+}

@@ -1,0 +1,32 @@
+//! `q5_0`: five bits, a scale for every 32 numbers: `w = d * (q - 16)`. ggml's type 6.
+//!
+//! ```text
+//! byte 0..1     d (binary16, little-endian)
+//! byte 2..5     bit 4 of q[31], q[30] .. q[0] in bits 31 to 0 (little-endian)
+//! byte 6..21    byte 6+i has bits 3..0 of q[16+i] in bits 7..4, of q[i] in bits 3..0
+//! ```
+//!
+//! One product in f32, as in the reference (gguf `Q5_0`): equal bits.
+
+use super::{Entry, blocks};
+
+const COLS: usize = 32;
+const BYTES: usize = 2 + COLS / 8 + COLS / 2;
+
+const _: () = assert!(BYTES == 22);
+
+pub(super) static ENTRY: Entry =
+    Entry::plain("q5_0", blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| blocks::decode::<COLS, BYTES>(bytes, out, block));
+
+fn block(bytes: &[u8; BYTES], out: &mut [f32; COLS]) {
+    let (d, high) = (blocks::half(bytes, 0), blocks::quad(bytes, 2));
+    blocks::halves(&bytes[6..], out, |at, code| d * (f32::from(blocks::fifth(code, high, at)) - 16.0));
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn decodes_as_the_reference() {
+        crate::formats::cases::check(include_str!("cases.json"), &[crate::formats::Format::Q5_0]);
+    }
+}
