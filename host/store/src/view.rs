@@ -87,7 +87,7 @@ pub(crate) fn whole(checkpoint: &Checkpoint, name: &str) -> Result<Selection> {
     let tensor = &checkpoint.tensors()[index];
     let unread = || {
         Error::refused(format!(
-            "tensor `{name}` is stored as {}, which coli does not read; use bf16, f16, f32 or a GGUF file; use bf16, f16, f32 or a GGUF file",
+            "tensor `{name}` is stored as {}, which coli does not read; use bf16, f16, f32 or a GGUF file",
             tensor.kind
         ))
     };
