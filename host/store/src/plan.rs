@@ -285,11 +285,7 @@ mod tests {
         is(&[12], View::tensor("m"), "tensor `m` is [4, 3], the plugin expects [12]");
         is(&[4, 4], View::tensor("v"), "tensor `v` is [4], the plugin expects [4, 4]");
         is(&[4, 3], View::tensor("x"), "tensor `x` is not stored");
-        is(
-            &[4, 3],
-            View::tensor("q"),
-            "tensor `q` is stored as i8, which coli does not read; use bf16, f16, f32 or a GGUF file",
-        );
+        is(&[4, 3], View::tensor("q"), "tensor `q` is stored as i8, which coli does not read; use bf16, f16, f32 or a GGUF file");
         is(&[0, 3], View::tensor("none"), "tensor `none` is empty");
         is(&[2, 3], rows(View::tensor("m"), 0, 1, 1), "rows of tensor `m` is [1, 3], the plugin expects [2, 3]");
     }

@@ -86,10 +86,7 @@ pub(crate) fn whole(checkpoint: &Checkpoint, name: &str) -> Result<Selection> {
     let index = checkpoint.find(name).ok_or_else(|| Error::refused(format!("tensor `{name}` is not stored")))?;
     let tensor = &checkpoint.tensors()[index];
     let unread = || {
-        Error::refused(format!(
-            "tensor `{name}` is stored as {}, which coli does not read; use bf16, f16, f32 or a GGUF file",
-            tensor.kind
-        ))
+        Error::refused(format!("tensor `{name}` is stored as {}, which coli does not read; use bf16, f16, f32 or a GGUF file", tensor.kind))
     };
     let format = tensor.format.ok_or_else(unread)?;
     if tensor.bytes == 0 {

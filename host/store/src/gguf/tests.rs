@@ -280,7 +280,12 @@ fn unknown_types_are_refused_where_they_are_used() {
     assert!(Plan::new(&checkpoint, &describe(&[2], View::tensor("b"))).is_ok());
     for (name, kind) in [("q", "ggml-type-77"), ("i", "i32")] {
         let error = Plan::new(&checkpoint, &describe(&[2, 32], View::tensor(name))).unwrap_err();
-        assert!(error.text.contains(&format!("tensor `{name}` is stored as {kind}, which coli does not read; use bf16, f16, f32 or a GGUF file")), "{error}");
+        assert!(
+            error
+                .text
+                .contains(&format!("tensor `{name}` is stored as {kind}, which coli does not read; use bf16, f16, f32 or a GGUF file")),
+            "{error}"
+        );
     }
 }
 
