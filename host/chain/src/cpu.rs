@@ -18,6 +18,9 @@ pub struct CpuExecutor {
     program: Arc<Program>,
     weights: Arc<dyn WeightStore>,
     ids: Option<Arc<dyn IdSource>>,
+    /// The segments that it runs, and the row inputs that they read.
+    segments: Range<usize>,
+    used: Vec<usize>,
     tokens_max: usize,
     outs_max: usize,
     /// Rows of a step that a segment's ops run over together.
@@ -80,12 +83,21 @@ impl CpuExecutor {
         let rows = |rows: Rows| if rows == Rows::Tokens { tokens_max } else { outs_max };
         let slots = program.slots.iter().map(|slot| zeroed(rows(slot.rows), slot.width)).collect::<Result<_>>()?;
         let inputs = program.inputs.iter().map(|input| zeroed(rows(input.rows), input.width)).collect::<Result<_>>()?;
-        Ok(Self { program, weights, ids: None, tokens_max, outs_max, tile: tokens_max, slots, inputs, scratch: vec![] })
+        let segments = 0..program.segments.len();
+        let used = inputs::used(&program, &segments);
+        Ok(Self { program, weights, ids: None, segments, used, tokens_max, outs_max, tile: tokens_max, slots, inputs, scratch: vec![] })
     }
 
     /// The same with a plugin's `ids` function, for a program with inputs of that source.
     pub fn with_ids(mut self, ids: Option<Arc<dyn IdSource>>) -> Self {
         self.ids = ids;
+        self
+    }
+
+    /// The same for a part of the program's segments.
+    pub(crate) fn with_segments(mut self, segments: Range<usize>) -> Self {
+        self.used = inputs::used(&self.program, &segments);
+        self.segments = segments;
         self
     }
 
@@ -109,34 +121,32 @@ impl CpuExecutor {
         given: &[Data],
         observe: &mut dyn FnMut(&Ports<'_>) -> Result<()>,
     ) -> Result<()> {
-        let segments = 0..self.program.segments.len();
-        let mut run = self.begin(states, step, &segments)?;
+        let mut run = self.begin(states, step)?;
         self.give(given);
-        let result = self.run_segments(segments, states, &mut run, observe).and_then(|()| states.commit());
+        let result = self.run_segments(states, &mut run, observe).and_then(|()| states.commit());
         if result.is_err() {
             states.abandon();
         }
         result
     }
 
-    /// Checks a step, makes room for it, and fills the row inputs of these segments. Nothing has changed when it fails.
-    pub(crate) fn begin<'s>(&mut self, states: &mut States, step: &'s Step, segments: &Range<usize>) -> Result<Run<'s>> {
+    /// Checks a step, makes room for it, and fills the row inputs. Nothing has changed when it fails.
+    pub(crate) fn begin<'s>(&mut self, states: &mut States, step: &'s Step) -> Result<Run<'s>> {
         if step.rows.len() > self.tokens_max {
             return Err(Error::run(format!("a step of {} rows, at most {} were planned", step.rows.len(), self.tokens_max)));
         }
         let checked = step.check(states, self.program.description().vocab)?;
         let run = Run { step, checked, sampled: vec![None; step.rows.len()] };
-        let filled = self.fill_inputs(states, &run, segments);
+        let filled = self.fill_inputs(states, &run);
         if filled.is_err() {
             states.abandon();
         }
         filled.map(|()| run)
     }
 
-    fn fill_inputs(&mut self, states: &States, run: &Run<'_>, segments: &Range<usize>) -> Result<()> {
-        let program = &self.program;
-        for number in inputs::used(program, segments) {
-            let (input, words) = (&program.inputs[number], &mut self.inputs[number]);
+    fn fill_inputs(&mut self, states: &States, run: &Run<'_>) -> Result<()> {
+        for number in &self.used {
+            let (input, words) = (&self.program.inputs[*number], &mut self.inputs[*number]);
             if input.rows == Rows::Tokens {
                 inputs::fill(input, run.step.rows.iter(), words);
                 inputs::fill_ids(input, &run.step.rows, states, self.ids.as_deref(), words)?;
@@ -145,16 +155,15 @@ impl CpuExecutor {
         Ok(())
     }
 
-    /// Runs some of the program's segments, after [`Self::begin`].
+    /// Runs the segments, after [`Self::begin`].
     pub(crate) fn run_segments(
         &mut self,
-        segments: Range<usize>,
         states: &mut States,
         run: &mut Run<'_>,
         observe: &mut dyn FnMut(&Ports<'_>) -> Result<()>,
     ) -> Result<()> {
         let program = self.program.clone();
-        for segment in &program.segments[segments] {
+        for segment in &program.segments[self.segments.clone()] {
             if matches!(segment.name, SegmentName::Draft(_)) {
                 inputs::fill_next(&program, segment, run, &mut self.inputs).map_err(|error| error.within(segment.name))?;
             }
@@ -255,13 +264,12 @@ impl CpuExecutor {
     }
 
     fn run_op(&mut self, op: &LinkedOp, over: &Over<'_>, states: &mut States) -> std::result::Result<(), String> {
-        let program = self.program.clone();
         // Outputs never share a slot with inputs, so they can be borrowed apart by taking them out.
         let mut taken: Vec<(usize, Vec<u32>)> = op.outs.iter().map(|(slot, _)| (*slot, std::mem::take(&mut self.slots[*slot]))).collect();
         let mut outs: Vec<ColumnsMut<'_>> = taken
             .iter_mut()
             .zip(&op.outs)
-            .map(|((slot, words), (_, width))| ColumnsMut::new(&mut words[over.first_in(&program.slots[*slot]) * width..], *width))
+            .map(|((slot, words), (_, width))| ColumnsMut::new(&mut words[over.first_in(&self.program.slots[*slot]) * width..], *width))
             .collect();
         let mut scratch = std::mem::take(&mut self.scratch);
         let ins: Vec<Columns<'_>> = op.ins.iter().map(|operand| self.columns(operand, over)).collect();

@@ -19,8 +19,9 @@ pub trait IdSource: Send + Sync {
 }
 
 /// The inputs that some segments read, by their numbers.
-pub(crate) fn used(program: &Program, segments: &Range<usize>) -> BTreeSet<usize> {
-    program.segments[segments.clone()].iter().flat_map(|segment| segment.inputs.iter().copied()).collect()
+pub(crate) fn used(program: &Program, segments: &Range<usize>) -> Vec<usize> {
+    let numbers: BTreeSet<usize> = program.segments[segments.clone()].iter().flat_map(|segment| segment.inputs.iter().copied()).collect();
+    numbers.into_iter().collect()
 }
 
 /// Fills an input that the rows themselves say.

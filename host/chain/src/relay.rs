@@ -70,7 +70,7 @@ impl Relay {
         let ranges = ranges(&cutting.cuts, program.segments.len())?;
         let stages = ranges.iter().enumerate().map(|(number, segments)| {
             let executor = CpuExecutor::new(program.clone(), weights.clone(), cutting.tokens_max, cutting.outs_max)?;
-            let executor = executor.with_ids(cutting.ids.clone());
+            let executor = executor.with_ids(cutting.ids.clone()).with_segments(segments.clone());
             let crossing = crossing(&program, &ranges, number);
             let held = |id: StateId| holds(&program, segments, id) || crossing.states.iter().any(|(known, _)| *known == id);
             let states = States::of(program.description(), held, cutting.page_positions, cutting.context);
@@ -173,10 +173,10 @@ impl Relay {
         for number in 0..self.stages.len() {
             let (before, rest) = self.stages.split_at_mut(number);
             let Some(stage) = rest.first_mut() else { break };
-            let mut run = stage.executor.begin(&mut stage.states, step, &stage.segments)?;
+            let mut run = stage.executor.begin(&mut stage.states, step)?;
             run.sampled = sampled;
             stage.take(before, &run, &self.program)?;
-            stage.executor.run_segments(stage.segments.clone(), &mut stage.states, &mut run, observe)?;
+            stage.executor.run_segments(&mut stage.states, &mut run, observe)?;
             sampled = run.sampled;
         }
         Ok(())

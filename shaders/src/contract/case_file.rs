@@ -177,6 +177,11 @@ impl CaseBuilder {
 
     /// A weight; stored in the parameter `format` where there is one.
     pub fn weight(&mut self, key: &str) -> WeightRef {
+        self.weight_by(key, |number| number)
+    }
+
+    /// The same with another number in each one's place.
+    pub fn weight_by(&mut self, key: &str, of: impl Fn(f64) -> f64) -> WeightRef {
         let tensor = self.tensor("tensors", key);
         let format = match self.entry["params"].get("format").and_then(Value::as_str) {
             None | Some("f32") => Format::F32,
@@ -189,7 +194,7 @@ impl CaseBuilder {
             [rows, cols] => (rows, cols),
             _ => panic!("{}: shape of `{key}`", self.case.name),
         };
-        let numbers: Vec<f32> = tensor.data.iter().map(|number| *number as f32).collect();
+        let numbers: Vec<f32> = tensor.data.iter().map(|number| of(*number) as f32).collect();
         self.case.weights.push(format, rows, cols, &numbers);
         let view = View::tensor(key);
         match tensor.shape.len() {

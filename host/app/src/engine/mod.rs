@@ -138,16 +138,16 @@ impl Engine {
         sampling: Sampling,
         mut observe: impl FnMut(&Ports<'_>) -> Result<()>,
     ) -> Result<()> {
-        let mut left = ids.len();
+        let mut done = 0;
         for chunk in ids.chunks(self.facts.prompt_rows) {
-            left -= chunk.len();
             let start = self.len(conv);
             let rows = chunk.iter().enumerate().map(|(index, id)| {
-                let next = ids.get(ids.len() - left - chunk.len() + index + 1).copied();
+                let next = ids.get(done + index + 1).copied();
                 Row { next, ..Row::text(conv, start + index as u32, *id, next.is_none().then_some(sampling)) }
             });
             let step = Step { rows: rows.collect() };
             self.step(&step, &mut observe)?;
+            done += chunk.len();
         }
         Ok(())
     }
