@@ -4,11 +4,42 @@
 //! then with `j + 8`, `+ 4`, `+ 2`, `+ 1`. Products are rounded before they are added (no fused multiply-add). The result depends on the
 //! terms alone, never on how many rows are computed together.
 
+#![allow(unsafe_code)]
+
+use crate::fast::Level;
+
 /// Lanes of a sum: two AVX-512 registers, or one subgroup of 32.
 pub const LANES: usize = 32;
 
 /// The inner product of two rows of equal length.
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+    match Level::best() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the machine has the level's instructions.
+        Level::Avx512 => unsafe { dot_avx512(a, b) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: likewise.
+        Level::Avx2 => unsafe { dot_avx2(a, b) },
+        _ => lanes_dot(a, b),
+    }
+}
+
+/// The same code for wider registers: additions and products stay what they are, so the bits do too.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vl")]
+fn dot_avx512(a: &[f32], b: &[f32]) -> f32 {
+    lanes_dot(a, b)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn dot_avx2(a: &[f32], b: &[f32]) -> f32 {
+    lanes_dot(a, b)
+}
+
+/// [`dot`] with the instructions of whoever calls it.
+#[inline(always)]
+pub(crate) fn lanes_dot(a: &[f32], b: &[f32]) -> f32 {
     assert_eq!(a.len(), b.len(), "lengths of an inner product");
     let mut lanes = [0.0f32; LANES];
     let (a_blocks, a_tail) = a.as_chunks::<LANES>();
@@ -35,6 +66,7 @@ pub fn sum(a: &[f32]) -> f32 {
     join(lanes)
 }
 
+#[inline(always)]
 fn join(mut lanes: [f32; LANES]) -> f32 {
     let mut half = LANES / 2;
     while half > 0 {
@@ -68,6 +100,8 @@ mod tests {
             let b: Vec<f32> = (0..len).map(|i| (i % 5) as f32).collect();
             let expected: i64 = (0..len as i64).map(|i| (i % 7 - 3) * (i % 5)).sum();
             assert_eq!(dot(&a, &b), expected as f32, "{len}");
+            let c: Vec<f32> = (0..len).map(|i| (i as f32 * 0.7).sin() / 3.0).collect();
+            assert_eq!(dot(&a, &c).to_bits(), lanes_dot(&a, &c).to_bits(), "{len}");
             assert_eq!(sum(&a), (0..len as i64).map(|i| i % 7 - 3).sum::<i64>() as f32, "{len}");
         }
     }

@@ -10,6 +10,7 @@ use coli_place::device::DeviceRequest;
 use coli_place::precision::PrecisionRequest;
 use coli_plugin_api::describe::SegmentName;
 use coli_plugins::Request;
+use coli_store::convert::Choice;
 
 /// The program's words.
 #[derive(Debug, Parser)]
@@ -44,8 +45,12 @@ pub enum Command {
     /// Compute numbers to compare with
     #[command(subcommand)]
     Eval(EvalCommand),
+    /// Measure how fast a model runs here
+    Bench(BenchArgs),
     /// Show what a stored model is, what serves it and what is missing
     Inspect(InspectArgs),
+    /// Write a model's folder anew, with its matrices in smaller formats
+    Convert(ConvertArgs),
     /// List the plugins, and load each to see whether it works
     Plugins(PluginsArgs),
     /// Show settings
@@ -81,6 +86,9 @@ pub struct ModelArgs {
     /// Positions of the context [default: the model's, at most 4096]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub ctx: Option<u32>,
+    /// Threads of the CPU executor [default: one for each processor]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub threads: Option<u32>,
 }
 
 /// How tokens are chosen, and how many. What is not given here comes from the environment, a settings file or the model.
@@ -217,6 +225,34 @@ pub struct LogitsArgs {
     pub layers: bool,
 }
 
+/// `coli bench`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Token ids are random, the same ones every time; no tokenizer is needed. Rates are medians of the runs.\n\nExamples:\n  \
+                  coli bench --model model.gguf\n  coli bench --model model.gguf --prompt 512 --gen 64 --runs 3 --threads 2 --json\n  \
+                  coli bench --model model.gguf --profile"
+)]
+pub struct BenchArgs {
+    /// The model
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Tokens of the prompt; 0 leaves prompts out
+    #[arg(long, value_name = "N", default_value_t = 512, allow_negative_numbers = true)]
+    pub prompt: usize,
+    /// Tokens that are decoded one by one, in a conversation of their own; 0 leaves them out
+    #[arg(long = "gen", value_name = "N", default_value_t = 64, allow_negative_numbers = true)]
+    pub gen_tokens: usize,
+    /// Runs of both
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000), allow_negative_numbers = true)]
+    pub runs: u32,
+    /// Also show the share of time of each kind of op
+    #[arg(long)]
+    pub profile: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `coli inspect`.
 #[derive(Debug, Args)]
 #[command(after_help = "Reads headers only.\n\nExamples:\n  coli inspect DIR\n  coli inspect model.gguf --json")]
@@ -225,6 +261,33 @@ pub struct InspectArgs {
     #[arg(value_name = "FILE|DIR")]
     pub model: PathBuf,
     /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `coli convert`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The folder must not exist yet, unless it is a conversion of the same model that was stopped: the same command goes on with \
+                  it.\n\nExample:\n  coli convert --from DIR --to DIR --experts int4-g64 --dense int8"
+)]
+pub struct ConvertArgs {
+    /// Folder with config.json and *.safetensors in bf16, f16 or f32; nothing in it is changed
+    #[arg(long, value_name = "DIR")]
+    pub from: PathBuf,
+    /// Folder to make
+    #[arg(long, value_name = "DIR")]
+    pub to: PathBuf,
+    /// Format of the matrices of experts, or keep
+    #[arg(long, value_name = "FORMAT", default_value = "int4-g64")]
+    pub experts: Choice,
+    /// Format of all other matrices, embedding and output head too, or keep; int8 is int8-row
+    #[arg(long, value_name = "FORMAT", default_value = "int8")]
+    pub dense: Choice,
+    /// Plugin by name or by path [default: the settings', else the one that serves the model]
+    #[arg(long, value_name = "NAME|PATH", value_parser = |text: &str| Ok::<_, std::convert::Infallible>(Request::parse(text)))]
+    pub model_plugin: Option<Request>,
+    /// Print one JSON object at the end
     #[arg(long)]
     pub json: bool,
 }
@@ -309,6 +372,7 @@ impl ModelArgs {
             (Key::Device, self.device.as_ref().map(|device| Value::Text(device.to_string()))),
             (Key::Precision, self.precision.map(|precision| Value::Text(precision.to_string()))),
             (Key::Ctx, self.ctx.map(|ctx| Value::Whole(ctx.into()))),
+            (Key::Threads, self.threads.map(|threads| Value::Whole(threads.into()))),
         ])
     }
 }

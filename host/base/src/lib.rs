@@ -1,5 +1,6 @@
 //! What every host crate may use. It knows nothing of models, devices or files.
 
+pub mod crew;
 pub mod error;
 pub mod files;
 pub mod line;

@@ -6,14 +6,17 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use coli_base::crew::Crew;
 use coli_base::{Error, Result};
 use coli_plugin_api::codec;
 use coli_plugin_api::describe::SegmentName;
 use coli_plugin_api::program::{Direction, Domain, Ty};
-use coli_shaders::contract::{Case, Data};
+use coli_shaders::contract::{Case, Data, RowClass};
+use coli_shaders::fast::Level;
 
 use crate::cpu::Ports;
 use crate::program::{OpTable, PortSpec, Program, Rows};
+use crate::relay::takes_halves;
 use crate::state::PAGE_POSITIONS;
 use crate::{CpuExecutor, Row, States, Step};
 
@@ -73,27 +76,47 @@ fn same_bits(a: &Data, b: &Data) -> bool {
     }
 }
 
+/// How a case is run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct How {
+    /// The instructions of fast mode; `None` in exact mode.
+    pub fast: Option<Level>,
+    /// What its rows are for.
+    pub class: RowClass,
+    /// Threads; 0 is one.
+    pub threads: usize,
+    /// Whether rows that may round are stored as binary16.
+    pub halves: bool,
+}
+
 /// Runs the case's rows in steps of these ranges; gives the numbers of each expected port, row after row.
 pub fn run(case: &Case, ops: &OpTable, cuts: &[Range<usize>]) -> Result<HashMap<String, Data>> {
+    run_as(case, ops, cuts, How::default())
+}
+
+/// The same in another mode.
+pub fn run_as(case: &Case, ops: &OpTable, cuts: &[Range<usize>], how: How) -> Result<HashMap<String, Data>> {
     check_sizes(case).map_err(Error::refused)?;
     let given = given(case).map_err(Error::refused)?;
     let recordings = [(SegmentName::Layer(0), codec::encode(&case.recording).map_err(Error::refused)?)];
     let program = Program::build(&case.description, &recordings, ops, &given)?;
-    let mut states = States::new(&case.description, PAGE_POSITIONS, case.description.context_max);
+    let half = |id| how.halves && takes_halves(&program, id);
+    let mut states = States::of(&case.description, |_| true, half, PAGE_POSITIONS, case.description.context_max);
     let convs = case.rows.iter().map(|row| row.conv + 1).max().unwrap_or(0);
     // A conversation starts where its first row stands.
     let first = |conv: u32| case.rows.iter().find(|row| row.conv == conv).map_or(0, |row| row.pos);
     let convs: Vec<_> = (0..convs).map(|conv| states.open_at(first(conv))).collect();
     let weights = Arc::new(case.weights.clone());
     let rows_max = case.rows.len();
-    let mut executor = CpuExecutor::new(Arc::new(program), weights, rows_max, rows_max)?;
+    let executor = CpuExecutor::new(Arc::new(program), weights, rows_max, rows_max)?;
+    let mut executor = executor.with_crew(Arc::new(Crew::new(how.threads)?), how.fast);
     let mut results: HashMap<String, Data> = HashMap::new();
     for cut in cuts {
         let rows = case.rows[cut.clone()].iter().enumerate().map(|(index, at)| {
             let wanted = case.outs.contains(&((cut.start + index) as u32));
             Row::text(convs[at.conv as usize], at.pos, case.tokens[cut.start + index] as u32, wanted.then_some(case.sampling))
         });
-        let step = Step { rows: rows.collect() };
+        let step = Step { rows: rows.collect(), class: how.class };
         let inputs: Vec<Data> = given.iter().zip(&case.inputs).map(|(spec, (_, data))| slice(data, spec.width as usize, cut)).collect();
         executor.run_given(&mut states, &step, &inputs, &mut |ports| collect(case, ports, &mut results))?;
     }

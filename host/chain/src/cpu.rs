@@ -1,14 +1,20 @@
-//! The CPU executor in exact mode: ops one after the other, on one thread, by their CPU twins.
+//! The CPU executor: ops one after the other, each by its CPU twin or, in fast mode, by its fast kernel.
+//!
+//! The thread that calls leads a [`Crew`] through a step, which is one parallel region; an op may use all of its threads.
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
+use coli_base::crew::{Crew, Region};
 use coli_base::{Error, Result};
 use coli_plugin_api::describe::SegmentName;
 use coli_plugin_api::program::ports;
-use coli_shaders::contract::{Columns, ColumnsMut, CpuCall, Data, RowAt, Sampling, WeightStore};
+use coli_shaders::contract::{Columns, ColumnsMut, CpuCall, Data, Fast, RowAt, RowClass, Sampling, Team, WeightStore};
+use coli_shaders::fast::{self, Level};
 
 use crate::inputs::{self, IdSource};
+use crate::profile::{Counted, Profile};
 use crate::program::{LinkedOp, LinkedPort, LinkedSegment, Place, PlacedOperand, Program, Rows, Slot};
 use crate::state::{OpStates, States};
 use crate::step::{CheckedStep, Step};
@@ -30,6 +36,23 @@ pub struct CpuExecutor {
     /// Row inputs, by the program's inputs.
     inputs: Vec<Vec<u32>>,
     scratch: Vec<f32>,
+    crew: Arc<Crew>,
+    /// Instructions and memory of fast mode; `None` in exact mode.
+    fast: Option<(Level, Arc<fast::Scratch>)>,
+    profile: Option<Profile>,
+}
+
+/// A crew's region as ops see it.
+pub(crate) struct Threads<'a>(pub &'a Region);
+
+impl Team for Threads<'_> {
+    fn threads(&self) -> usize {
+        self.0.threads()
+    }
+
+    fn run(&self, part: &(dyn Fn(usize) + Sync)) {
+        self.0.run(part);
+    }
 }
 
 /// A step that is running.
@@ -46,6 +69,7 @@ struct Over<'a> {
     /// The row of ports and row inputs that is the first of these. All other values of the step's rows begin with the first of these.
     first: usize,
     sampling: &'a [Sampling],
+    class: RowClass,
 }
 
 impl Over<'_> {
@@ -85,7 +109,34 @@ impl CpuExecutor {
         let inputs = program.inputs.iter().map(|input| zeroed(rows(input.rows), input.width)).collect::<Result<_>>()?;
         let segments = 0..program.segments.len();
         let used = inputs::used(&program, &segments);
-        Ok(Self { program, weights, ids: None, segments, used, tokens_max, outs_max, tile: tokens_max, slots, inputs, scratch: vec![] })
+        Ok(Self {
+            program,
+            weights,
+            ids: None,
+            segments,
+            used,
+            tokens_max,
+            outs_max,
+            tile: tokens_max,
+            slots,
+            inputs,
+            scratch: vec![],
+            crew: Arc::new(Crew::new(1)?),
+            fast: None,
+            profile: None,
+        })
+    }
+
+    /// The same with more threads, and in fast mode where a level is given.
+    pub fn with_crew(mut self, crew: Arc<Crew>, level: Option<Level>) -> Self {
+        self.fast = level.map(|level| (level, Arc::new(fast::Scratch::new(crew.threads()))));
+        self.crew = crew;
+        self
+    }
+
+    /// Begins a profile of the steps that follow, or ends it; gives the one so far.
+    pub(crate) fn set_profile(&mut self, wanted: bool) -> Option<Profile> {
+        std::mem::replace(&mut self.profile, wanted.then(Profile::default))
     }
 
     /// The same with a plugin's `ids` function, for a program with inputs of that source.
@@ -123,7 +174,8 @@ impl CpuExecutor {
     ) -> Result<()> {
         let mut run = self.begin(states, step)?;
         self.give(given);
-        let result = self.run_segments(states, &mut run, observe).and_then(|()| states.commit());
+        let crew = self.crew.clone();
+        let result = crew.lead(|region| self.run_segments(states, &mut run, &Threads(region), observe)).and_then(|()| states.commit());
         if result.is_err() {
             states.abandon();
         }
@@ -160,6 +212,7 @@ impl CpuExecutor {
         &mut self,
         states: &mut States,
         run: &mut Run<'_>,
+        team: &dyn Team,
         observe: &mut dyn FnMut(&Ports<'_>) -> Result<()>,
     ) -> Result<()> {
         let program = self.program.clone();
@@ -168,11 +221,12 @@ impl CpuExecutor {
                 inputs::fill_next(&program, segment, run, &mut self.inputs).map_err(|error| error.within(segment.name))?;
             }
             if segment.sliced {
-                self.run_sliced(segment, states, run, observe)?;
+                self.run_sliced(segment, states, run, team, observe)?;
             } else {
                 let rows = run.checked.tokens.len();
                 for start in (0..rows).step_by(self.tile) {
-                    self.run_ops(segment, states, &run.checked, start..rows.min(start.saturating_add(self.tile)), None)?;
+                    let tokens = start..rows.min(start.saturating_add(self.tile));
+                    self.run_ops(segment, states, run, team, tokens, None)?;
                 }
                 observe(&self.ports(segment, &run.checked.tokens, &run.checked.outs[..0]))?;
             }
@@ -196,6 +250,7 @@ impl CpuExecutor {
         segment: &LinkedSegment,
         states: &mut States,
         run: &mut Run<'_>,
+        team: &dyn Team,
         observe: &mut dyn FnMut(&Ports<'_>) -> Result<()>,
     ) -> Result<()> {
         let program = self.program.clone();
@@ -209,7 +264,7 @@ impl CpuExecutor {
                 inputs::fill(&program.inputs[*number], rows, &mut self.inputs[*number]);
             }
             let tokens = if start == 0 { 0..run.checked.tokens.len() } else { 0..0 };
-            self.run_ops(segment, states, &run.checked, tokens, Some(slice))?;
+            self.run_ops(segment, states, run, team, tokens, Some(slice))?;
             let ports = self.ports(segment, &run.checked.tokens, outs);
             if let Some((sampled, rows)) = ports.get(ports::SAMPLED) {
                 let rows = outs.iter().take(rows).enumerate();
@@ -244,26 +299,35 @@ impl CpuExecutor {
         &mut self,
         segment: &LinkedSegment,
         states: &mut States,
-        checked: &CheckedStep,
+        run: &Run<'_>,
+        team: &dyn Team,
         tokens: Range<usize>,
         slice: Option<Range<usize>>,
     ) -> Result<()> {
+        let checked = &run.checked;
         let slice = slice.unwrap_or_default();
         let (outs, sampling) = (&checked.outs[slice.clone()], &checked.sampling[slice]);
         for (index, op) in segment.ops.iter().enumerate() {
             let over = match op.rows {
-                Rows::Tokens => Over { rows: &checked.tokens[tokens.clone()], first: tokens.start, sampling: &[] },
-                Rows::Outs => Over { rows: outs, first: 0, sampling },
+                Rows::Tokens => Over { rows: &checked.tokens[tokens.clone()], first: tokens.start, sampling: &[], class: run.step.class },
+                // Wanted rows are few, whatever the step is for.
+                Rows::Outs => Over { rows: outs, first: 0, sampling, class: RowClass::Step },
             };
             if over.rows.is_empty() {
                 continue;
             }
-            self.run_op(op, &over, states).map_err(|fault| Error::run(format!("{} op {index} {}: {fault}", segment.name, op.id)))?;
+            self.run_op(op, &over, states, team).map_err(|fault| Error::run(format!("{} op {index} {}: {fault}", segment.name, op.id)))?;
         }
         Ok(())
     }
 
-    fn run_op(&mut self, op: &LinkedOp, over: &Over<'_>, states: &mut States) -> std::result::Result<(), String> {
+    fn run_op(
+        &mut self,
+        op: &LinkedOp,
+        over: &Over<'_>,
+        states: &mut States,
+        team: &dyn Team,
+    ) -> std::result::Result<(), String> {
         // Outputs never share a slot with inputs, so they can be borrowed apart by taking them out.
         let mut taken: Vec<(usize, Vec<u32>)> = op.outs.iter().map(|(slot, _)| (*slot, std::mem::take(&mut self.slots[*slot]))).collect();
         let mut outs: Vec<ColumnsMut<'_>> = taken
@@ -273,18 +337,27 @@ impl CpuExecutor {
             .collect();
         let mut scratch = std::mem::take(&mut self.scratch);
         let ins: Vec<Columns<'_>> = op.ins.iter().map(|operand| self.columns(operand, over)).collect();
+        let counted = self.profile.as_ref().map(|_| (Counted::new(&*self.weights), Instant::now()));
+        let fast = self.fast.as_ref().map(|(level, scratch)| Fast { level: *level, class: over.class, scratch });
         let mut call = CpuCall {
             rows: over.rows,
             ins: &ins,
             outs: &mut outs,
             weights: &op.weights,
             groups: &op.groups,
-            store: &*self.weights,
+            store: counted.as_ref().map_or(&*self.weights, |(store, _)| store),
             states: &mut OpStates { states, ids: &op.states },
             sampling: over.sampling,
             scratch: &mut scratch,
+            team,
+            fast: fast.as_ref(),
         };
         let result = (op.kernel)(&mut call);
+        let spent = counted.map(|(store, start)| (start.elapsed(), store.bytes()));
+        if let (Some(profile), Some((time, bytes))) = (&mut self.profile, spent) {
+            // A table gives rows, whose bytes are as good as nothing.
+            profile.add(&op.id, time, if op.id.starts_with("gather@") { 0 } else { bytes });
+        }
         self.scratch = scratch;
         for (slot, words) in taken {
             self.slots[slot] = words;

@@ -107,7 +107,7 @@ fn a_router_that_gives_nan_is_named_and_leaves_no_trace() {
 #[test]
 fn an_observers_error_ends_the_step_and_leaves_no_trace() {
     let fault = |bench: &mut Bench, conv| {
-        let step = Step { rows: bench.rows(conv, &[9, 9], |_| true) };
+        let step = Step::prompt(bench.rows(conv, &[9, 9], |_| true));
         let refuse = |ports: &Ports<'_>| if ports.segment == SegmentName::Head { Err(Error::run("enough")) } else { Ok(()) };
         bench.executor.run(&mut bench.states, &step, refuse).map(|()| Seen::default())
     };

@@ -88,7 +88,7 @@ impl Bench {
             seen.note(ports);
             Ok(())
         };
-        self.executor.run(&mut self.states, &Step { rows }, observe)?;
+        self.executor.run(&mut self.states, &Step::prompt(rows), observe)?;
         Ok(seen)
     }
 
@@ -386,7 +386,7 @@ fn an_observer_finds_every_port_at_its_segments_end() {
     let observed = |program: Program| {
         let mut bench = Bench::new(program, &Setup::default());
         let conv = bench.states.open();
-        let step = Step { rows: bench.rows(conv, &TOKENS, |_| true) };
+        let step = Step::prompt(bench.rows(conv, &TOKENS, |_| true));
         let mut seen: Vec<Vec<i32>> = vec![];
         let observe = |ports: &Ports<'_>| {
             let found = names.iter().filter_map(|name| ports.get(name));

@@ -2,13 +2,14 @@
 //!
 //! The order of a token's path is the order of the modules: [`program`] turns a plugin's bytes into a program that nothing can be wrong
 //! with; [`state`] holds what conversations remember; [`step`] says which rows run; [`cpu`] runs them; [`relay`] has several executors run
-//! a part of the segments each. [`case`] runs the cases of ops.
+//! a part of the segments each. [`case`] runs the cases of ops, [`profile`] tells where time goes.
 //!
 //! What this crate must not know: files, tokenizers, plugins as libraries, model names.
 
 pub mod case;
 pub mod cpu;
 mod inputs;
+pub mod profile;
 pub mod program;
 pub mod relay;
 #[cfg(test)]
@@ -18,6 +19,7 @@ pub mod step;
 
 pub use cpu::CpuExecutor;
 pub use inputs::IdSource;
+pub use profile::Profile;
 pub use program::{PortSpec, Program};
 pub use relay::{Cutting, Relay};
 pub use state::{ConvId, Snapshot, States};

@@ -7,14 +7,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use coli_base::crew::Crew;
 use coli_base::units::Bytes;
 use coli_base::{Error, Result};
 use coli_plugin_api::describe::StateKind;
 use coli_plugin_api::program::StateId;
-use coli_shaders::contract::{StateAccess as _, WeightStore};
+use coli_shaders::contract::{StateAccess as _, Team, WeightStore};
+use coli_shaders::fast::Level;
 
-use crate::cpu::{CpuExecutor, Ports, Run};
+use crate::cpu::{CpuExecutor, Ports, Run, Threads};
 use crate::inputs::IdSource;
+use crate::profile::Profile;
 use crate::program::{Program, ReadPort};
 use crate::state::{ConvId, OpStates, Snapshot, States};
 use crate::step::Step;
@@ -34,6 +37,18 @@ pub struct Cutting {
     pub context: u32,
     /// The plugin's `ids` function, where the program has inputs of that source.
     pub ids: Option<Arc<dyn IdSource>>,
+    /// Threads.
+    pub crew: Arc<Crew>,
+    /// The instructions of fast mode; `None` in exact mode.
+    pub fast: Option<Level>,
+}
+
+/// Whether fast mode may store a state's rows as binary16: the description lets every part of a row round, and every op that uses the
+/// state takes rows in either form.
+pub(crate) fn takes_halves(program: &Program, id: StateId) -> bool {
+    let StateKind::Rows { parts, .. } = &program.description().states[id.0 as usize].kind else { return false };
+    let mut ops = program.segments.iter().flat_map(|segment| &segment.ops);
+    parts.iter().all(|part| part.may_round) && ops.all(|op| !op.states.contains(&id) || coli_shaders::ops::takes_halves(&op.id))
 }
 
 /// What a stage is given before it runs.
@@ -57,6 +72,7 @@ struct Stage {
 pub struct Relay {
     program: Arc<Program>,
     stages: Vec<Stage>,
+    crew: Arc<Crew>,
     poisons: bool,
 }
 
@@ -71,20 +87,23 @@ impl Relay {
         let stages = ranges.iter().enumerate().map(|(number, segments)| {
             let executor = CpuExecutor::new(program.clone(), weights.clone(), cutting.tokens_max, cutting.outs_max)?;
             let executor = executor.with_ids(cutting.ids.clone()).with_segments(segments.clone());
+            let executor = executor.with_crew(cutting.crew.clone(), cutting.fast);
             let crossing = crossing(&program, &ranges, number);
             let held = |id: StateId| holds(&program, segments, id) || crossing.states.iter().any(|(known, _)| *known == id);
-            let states = States::of(program.description(), held, cutting.page_positions, cutting.context);
+            let half = |id: StateId| cutting.fast.is_some() && takes_halves(&program, id);
+            let states = States::of(program.description(), held, half, cutting.page_positions, cutting.context);
             let reads = program.segments[segments.clone()].iter().flat_map(|segment| segment.reads.iter().cloned()).collect();
             Ok(Stage { segments: segments.clone(), executor, states, crossing, reads })
         });
         let stages = stages.collect::<Result<_>>()?;
-        Ok(Self { program, stages, poisons: false })
+        Ok(Self { program, stages, crew: cutting.crew.clone(), poisons: false })
     }
 
     /// Memory that a conversation of `positions` takes where one stage has all segments.
-    pub fn conversation_bytes(program: &Program, page_positions: u32, positions: u32) -> Bytes {
+    pub fn conversation_bytes(program: &Program, fast: bool, page_positions: u32, positions: u32) -> Bytes {
         let all = 0..program.segments.len();
-        States::of(program.description(), |id| holds(program, &all, id), page_positions, positions).conversation_bytes(positions)
+        let half = |id: StateId| fast && takes_halves(program, id);
+        States::of(program.description(), |id| holds(program, &all, id), half, page_positions, positions).conversation_bytes(positions)
     }
 
     /// How many segments there are.
@@ -110,6 +129,15 @@ impl Relay {
     /// See [`CpuExecutor::set_tile`].
     pub fn set_tile(&mut self, rows: usize) {
         self.stages.iter_mut().for_each(|stage| stage.executor.set_tile(rows));
+    }
+
+    /// Begins a profile of the steps that follow, or ends it; gives the one so far.
+    pub fn set_profile(&mut self, wanted: bool) -> Option<Profile> {
+        let parts = self.stages.iter_mut().filter_map(|stage| stage.executor.set_profile(wanted));
+        parts.reduce(|mut all, part| {
+            all.join(&part);
+            all
+        })
     }
 
     /// A new, empty conversation.
@@ -154,7 +182,8 @@ impl Relay {
 
     /// Runs a step. `observe` sees the ports of every segment. When it fails, every conversation is as it was.
     pub fn run(&mut self, step: &Step, mut observe: impl FnMut(&Ports<'_>) -> Result<()>) -> Result<()> {
-        let result = self.run_stages(step, &mut observe);
+        let crew = self.crew.clone();
+        let result = crew.lead(|region| self.run_stages(step, &Threads(region), &mut observe));
         let result = result.and_then(|()| self.stages.iter().try_for_each(|stage| stage.states.check_commit()));
         match result {
             Ok(()) => self.stages.iter_mut().try_for_each(|stage| stage.states.commit()),
@@ -165,7 +194,7 @@ impl Relay {
         }
     }
 
-    fn run_stages(&mut self, step: &Step, observe: &mut dyn FnMut(&Ports<'_>) -> Result<()>) -> Result<()> {
+    fn run_stages(&mut self, step: &Step, team: &dyn Team, observe: &mut dyn FnMut(&Ports<'_>) -> Result<()>) -> Result<()> {
         if self.poisons {
             self.stages.iter_mut().for_each(|stage| stage.executor.poison());
         }
@@ -176,7 +205,7 @@ impl Relay {
             let mut run = stage.executor.begin(&mut stage.states, step)?;
             run.sampled = sampled;
             stage.take(before, &run, &self.program)?;
-            stage.executor.run_segments(&mut stage.states, &mut run, observe)?;
+            stage.executor.run_segments(&mut stage.states, &mut run, team, observe)?;
             sampled = run.sampled;
         }
         Ok(())
@@ -204,7 +233,9 @@ impl Stage {
                 let missing = || Error::run(format!("state {} has no row {index} to hand over", id.0));
                 let row = before[*from].states.step_row(*id, at.conv, index).ok_or_else(missing)?;
                 let mut to = OpStates { states: &mut self.states, ids: &ids };
-                to.row_mut(0, at.conv, index).ok_or_else(missing)?.copy_from_slice(row);
+                if !to.put(0, at.conv, index, 0, &row) {
+                    return Err(missing());
+                }
             }
         }
         Ok(())

@@ -88,7 +88,7 @@ fn relay(cuts: &[usize]) -> Relay {
     let program = Arc::new(parts().build().unwrap());
     let weights: Arc<dyn WeightStore> = Arc::new(Numbers::of(program.description()));
     let ids: Option<Arc<dyn IdSource>> = Some(Arc::new(LastTwo));
-    let cutting = Cutting { cuts: cuts.into(), tokens_max: 16, outs_max: 2, page_positions: 4, context: CONTEXT, ids };
+    let cutting = Cutting { cuts: cuts.into(), tokens_max: 16, outs_max: 2, page_positions: 4, context: CONTEXT, ids, crew: alone(), fast: None };
     let mut relay = Relay::new(program, &weights, &cutting).unwrap();
     relay.poison_scratch();
     relay
@@ -108,7 +108,7 @@ fn append_all(relay: &mut Relay, conv: ConvId, tokens: &[u32], steps: &[usize]) 
             next: rest.get(index + 1).copied(),
             ..Row::text(conv, start + index as u32, *token, Some(Sampling::GREEDY))
         };
-        relay.run(&Step { rows: now.iter().enumerate().map(row).collect() }, |ports| {
+        relay.run(&Step::prompt(now.iter().enumerate().map(row).collect()), |ports| {
             for (name, bits) in [ports::LOGITS, ports::DRAFT_LOGITS].into_iter().zip(&mut bits) {
                 let Some((columns, rows)) = ports.get(name) else { continue };
                 bits.extend((0..rows).flat_map(|row| columns.row(row)).map(|number| number.to_bits()));
@@ -201,7 +201,7 @@ fn a_step_that_fails_on_a_later_stage_leaves_no_trace() {
     let conv = relay.open();
     append_all(&mut relay, conv, &TOKENS[..5], &[5]).unwrap();
     // Without a wanted row nobody samples, so the draft does not know the next token.
-    let error = relay.run(&Step { rows: vec![Row::text(conv, 5, 1, None)] }, |_| Ok(())).unwrap_err();
+    let error = relay.run(&Step::prompt(vec![Row::text(conv, 5, 1, None)]), |_| Ok(())).unwrap_err();
     assert_eq!(error.text, "draft.0: the token after row 0 of the step is not known");
     assert_eq!(relay.len(conv), Some(5));
     assert_eq!(append_all(&mut relay, conv, &TOKENS[5..], &[7]).unwrap()[0], whole[0][5 * 11..]);
@@ -212,7 +212,7 @@ fn cuts_stand_between_segments() {
     let program = Arc::new(parts().build().unwrap());
     let weights: Arc<dyn WeightStore> = Arc::new(Numbers::of(program.description()));
     for cuts in [vec![0], vec![6], vec![7], vec![2, 2], vec![3, 1]] {
-        let cutting = Cutting { cuts, tokens_max: 4, outs_max: 2, page_positions: 4, context: CONTEXT, ids: None };
+        let cutting = Cutting { cuts, tokens_max: 4, outs_max: 2, page_positions: 4, context: CONTEXT, ids: None, crew: alone(), fast: None };
         assert!(Relay::new(program.clone(), &weights, &cutting).is_err());
     }
 }
@@ -229,7 +229,7 @@ fn ids_are_asked_for_and_checked() {
     let weights: Arc<dyn WeightStore> = Arc::new(Numbers::of(program.description()));
     let fault = |ids: Option<Vec<i64>>| {
         let ids = ids.map(|ids| Arc::new(Given(ids)) as Arc<dyn IdSource>);
-        let cutting = Cutting { cuts: vec![], tokens_max: 12, outs_max: 2, page_positions: 4, context: CONTEXT, ids };
+        let cutting = Cutting { cuts: vec![], tokens_max: 12, outs_max: 2, page_positions: 4, context: CONTEXT, ids, crew: alone(), fast: None };
         let mut relay = Relay::new(program.clone(), &weights, &cutting).unwrap();
         run(&mut relay, &[12]).unwrap_err().text
     };
@@ -239,4 +239,8 @@ fn ids_are_asked_for_and_checked() {
         assert_eq!(fault(Some(vec![id])), "the plugin gives an id outside any table for input `pair`");
     }
     assert!(fault(Some(vec![11])).contains("layer.2 op"), "{}", fault(Some(vec![11])));
+}
+
+fn alone() -> Arc<Crew> {
+    Arc::new(Crew::new(1).unwrap())
 }

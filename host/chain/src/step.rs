@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use coli_base::{Error, Result};
-use coli_shaders::contract::{RowAt, Sampling};
+use coli_shaders::contract::{RowAt, RowClass, Sampling};
 
 use crate::state::{ConvId, Grow, States};
 
@@ -39,6 +39,8 @@ impl Row {
 pub struct Step {
     /// The rows.
     pub rows: Vec<Row>,
+    /// What they run for: a prompt, unless said otherwise.
+    pub class: RowClass,
 }
 
 /// A step whose rows hold what they promise, with room made for them.
@@ -52,6 +54,16 @@ pub(crate) struct CheckedStep {
 }
 
 impl Step {
+    /// Rows of a prompt.
+    pub fn prompt(rows: Vec<Row>) -> Self {
+        Self { rows, class: RowClass::Prompt }
+    }
+
+    /// Rows that are decoded, verified or drafted.
+    pub fn step(rows: Vec<Row>) -> Self {
+        Self { rows, class: RowClass::Step }
+    }
+
     /// Checks the rows and makes room for them; the step is to be ended by [`States::commit`] or [`States::abandon`]. Nothing has
     /// changed when it fails.
     pub(crate) fn check(&self, states: &mut States, vocab: u32) -> Result<CheckedStep> {
@@ -102,7 +114,7 @@ mod tests {
         let mut states = States::new(&Description::default(), 4, 100);
         let (a, b) = (states.open(), states.open());
         let row = |conv: ConvId, pos: u32| Row::text(conv, pos, 1, None);
-        let mut check = |rows: &[Row]| Step { rows: rows.to_vec() }.check(&mut states, 10).map(|_| ()).map_err(|error| error.text);
+        let mut check = |rows: &[Row]| Step::prompt(rows.to_vec()).check(&mut states, 10).map(|_| ()).map_err(|error| error.text);
         assert_eq!(check(&[row(a, 0), row(a, 1), row(b, 0)]), Ok(()));
         let bad = [
             (vec![row(a, 1)], "continues at 0"),

@@ -15,6 +15,8 @@ pub enum Key {
     Precision,
     /// Positions of the context.
     Ctx,
+    /// Threads.
+    Threads,
     /// The most tokens to generate.
     Tokens,
     /// Temperature.
@@ -150,6 +152,13 @@ pub const SETTINGS: &[Setting] = &[
         count(1, "positions"),
         Fallback::Words("the model's, at most 4096"),
         "Positions of the context: prompt and generated tokens together.",
+    ),
+    row(
+        Key::Threads,
+        ("threads", "COLI_THREADS"),
+        Unit::Whole { least: 1, most: 1024, of: "threads" },
+        Fallback::Words("one for each processor"),
+        "Threads of the CPU executor.",
     ),
     row(Key::Tokens, ("tokens", "COLI_TOKENS"), count(0, "tokens"), Fallback::Whole(256), "The most tokens to generate."),
     row(Key::Temp, ("temp", "COLI_TEMP"), number(0.0, true, 100.0), Fallback::Number(0.8), "Temperature; 0 takes the most probable token."),

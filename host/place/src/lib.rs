@@ -8,6 +8,7 @@ pub mod device;
 pub mod memory;
 pub mod precision;
 pub mod prompt;
+pub mod threads;
 
 /// A decision and why it fell so.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -31,20 +31,17 @@ pub enum Precision {
 /// What is known when the precision is chosen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PrecisionFacts {
-    /// Whether the chosen device has fast kernels for the model's formats.
-    pub fast_kernels: bool,
+    /// Whether some of the model's weights are small integers with scales, for which fast kernels gain most.
+    pub quantized: bool,
 }
 
-/// Chooses the precision.
-pub fn choose(request: PrecisionRequest, facts: PrecisionFacts) -> Result<Choice<Precision>> {
-    match (request, facts.fast_kernels) {
-        (PrecisionRequest::Exact, _) => Ok(Choice::new(Precision::Exact, "asked for by --precision exact")),
-        (PrecisionRequest::Fast, true) => Ok(Choice::new(Precision::Fast, "asked for by --precision fast")),
-        (PrecisionRequest::Auto, true) => Ok(Choice::new(Precision::Fast, "the device has fast kernels for this model")),
-        (PrecisionRequest::Auto, false) => Ok(Choice::new(Precision::Exact, "there are no fast kernels for this model here yet")),
-        (PrecisionRequest::Fast, false) => Err(Error::unmet(
-            "--precision fast: there are no fast kernels for this model here yet; use --precision exact or leave the option out",
-        )),
+/// Chooses the precision. A model whose weights are floats keeps exact arithmetic unless fast is asked for.
+pub fn choose(request: PrecisionRequest, facts: PrecisionFacts) -> Choice<Precision> {
+    match (request, facts.quantized) {
+        (PrecisionRequest::Exact, _) => Choice::new(Precision::Exact, "asked for by --precision exact"),
+        (PrecisionRequest::Fast, _) => Choice::new(Precision::Fast, "asked for by --precision fast"),
+        (PrecisionRequest::Auto, true) => Choice::new(Precision::Fast, "the model's weights are quantized"),
+        (PrecisionRequest::Auto, false) => Choice::new(Precision::Exact, "the model's weights are not quantized"),
     }
 }
 
@@ -86,20 +83,17 @@ mod tests {
     use coli_base::Kind;
 
     #[test]
-    fn fast_needs_kernels_and_auto_takes_what_there_is() {
+    fn auto_is_fast_where_weights_are_quantized() {
         let cases = [
-            ("auto", false, Ok(Precision::Exact)),
-            ("auto", true, Ok(Precision::Fast)),
-            ("exact", false, Ok(Precision::Exact)),
-            ("exact", true, Ok(Precision::Exact)),
-            ("fast", true, Ok(Precision::Fast)),
-            ("fast", false, Err(Kind::Unmet)),
+            ("auto", false, Precision::Exact),
+            ("auto", true, Precision::Fast),
+            ("exact", true, Precision::Exact),
+            ("fast", false, Precision::Fast),
         ];
-        for (text, fast_kernels, expected) in cases {
+        for (text, quantized, expected) in cases {
             let request: PrecisionRequest = text.parse().unwrap();
             assert_eq!(request.to_string(), text);
-            let chosen = choose(request, PrecisionFacts { fast_kernels });
-            assert_eq!(chosen.map(|choice| choice.value).map_err(|error| error.kind), expected, "{text} {fast_kernels}");
+            assert_eq!(choose(request, PrecisionFacts { quantized }).value, expected, "{text} {quantized}");
         }
     }
 

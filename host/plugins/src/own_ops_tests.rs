@@ -11,7 +11,7 @@ use coli_plugin_api::program::{Domain, Ty, ValueDef, WeightId};
 use coli_plugin_api::recorder::{OpCall, Recorder};
 use coli_plugin_api::{Log, Plugin};
 use coli_shaders::contract::case_file::CaseBuilder;
-use coli_shaders::contract::{CaseWeights, Columns, ColumnsMut, Op, RowAt, ValueFacts, own};
+use coli_shaders::contract::{Alone, CaseWeights, Columns, ColumnsMut, Op, RowAt, ValueFacts, own};
 use coli_shaders::formats::Format;
 
 params! {
@@ -151,6 +151,8 @@ fn run(kernel: &Kernel, states: &mut Rows, rows: &[(u32, [f32; 2])]) -> std::res
         states,
         sampling: &[],
         scratch: &mut vec![],
+        team: &Alone,
+        fast: None,
     })?;
     Ok(out[..2 * rows.len()].iter().map(|word| f32::from_bits(*word)).collect())
 }

@@ -1,21 +1,23 @@
 //! A stored model: a folder with `config.json` and the tensors of all its safetensors files, or a GGUF file with all of that in it.
 
+mod folder;
 mod survey;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use coli_base::{Error, Result, files};
 use coli_plugin_api::describe::{Container, TensorFact};
 use coli_shaders::formats::Format;
-use safetensors::Dtype;
 use serde_json::Value;
 
 pub use survey::{Survey, survey};
 
 use crate::file::OpenFile;
-use crate::{gguf, header};
+use crate::packed::Encoding;
+use crate::{convert, gguf, quantization};
+use folder::Folder;
 
 const NEEDED: &str = "a model is a folder with config.json, tokenizer.json and *.safetensors, or a GGUF file";
 /// Files beside the tensors that make a folder a model.
@@ -33,29 +35,36 @@ const CONFIG_BYTES_MAX: u64 = 8 << 20;
 /// that is refused there would look like a fault of the plugin.
 const DEPTH_MAX: usize = 64;
 
-/// A stored tensor.
+/// A stored tensor, with its scales where they are stored apart: these are part of it, and no tensor of their own.
 #[derive(Debug)]
 pub struct Tensor {
-    /// Its name in the file.
+    /// Its name, as models know it.
     pub name: String,
-    /// Its stored type, for example `bf16`.
+    /// Its format, for example `bf16`; where only a model knows how long a row is, the types of its values and scales, `u8+f32`.
     pub kind: String,
-    /// Dimensions, outermost first.
+    /// Dimensions, outermost first: of its numbers, or of its bytes where only a model knows how long a row is.
     pub shape: Vec<u64>,
-    /// Bytes it takes.
+    /// Bytes it takes, scales included.
     pub bytes: u64,
-    /// `None` for a type that we do not serve.
-    pub(crate) format: Option<Format>,
+    pub(crate) encoding: Encoding,
+    pub(crate) values: Place,
+    pub(crate) scales: Option<Place>,
+}
+
+/// Where bytes are stored. They end within their file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
     /// Position in the checkpoint's files.
     pub(crate) file: usize,
-    /// From the start of that file; the tensor ends within it.
+    /// From the start of that file.
     pub(crate) offset: u64,
+    pub(crate) bytes: u64,
 }
 
 impl Tensor {
     /// Whether weights of its type can be used.
     pub fn is_served(&self) -> bool {
-        self.format.is_some()
+        !matches!(self.encoding, Encoding::Unread(_))
     }
 }
 
@@ -91,22 +100,33 @@ fn ends_like_gguf(path: &Path) -> bool {
     path.extension().is_some_and(|end| end.eq_ignore_ascii_case("gguf"))
 }
 
+/// Whether `coli convert` has begun a folder and not ended it.
+fn is_unfinished(dir: &Path) -> bool {
+    dir.join(convert::STATE).symlink_metadata().is_ok()
+}
+
 fn open_folder(dir: &Path) -> Result<Checkpoint> {
+    if is_unfinished(dir) {
+        return Err(Error::refused(format!("`{}` is an unfinished conversion; give its `coli convert` command again", dir.display())));
+    }
     let missing = || Error::refused(format!("`{}` is missing; {NEEDED}{}", dir.join("config.json").display(), gguf_within(dir)));
     let config = optional_object(&dir.join("config.json"))?.ok_or_else(missing)?;
     if depth(&config) > DEPTH_MAX {
         let path = dir.join("config.json");
         return Err(Error::refused(format!("`{}`: its values are nested more than {DEPTH_MAX} deep", path.display())));
     }
-    let mut checkpoint = Checkpoint::new(dir, dir, Container::Hf, config);
+    let quantization =
+        quantization::read(&config).map_err(|error| error.within(format_args!("`{}`", dir.join("config.json").display())))?;
+    let mut folder = Folder::new(dir);
     if dir.join(SINGLE).exists() {
-        checkpoint.add_file(SINGLE)?;
+        folder.add_file(SINGLE)?;
     } else if let Some(index) = read_json(&dir.join(INDEX), INDEX_BYTES_MAX)? {
-        checkpoint.add_indexed(&index).map_err(|error| error.within(format_args!("`{}`", dir.join(INDEX).display())))?;
+        folder.add_indexed(&index).map_err(|error| error.within(format_args!("`{}`", dir.join(INDEX).display())))?;
     } else {
-        checkpoint.add_all()?;
+        folder.add_all()?;
     }
-    Ok(checkpoint)
+    let (checkpoint, faults) = folder.finish(config, quantization);
+    faults.into_iter().next().map_or(Ok(checkpoint), Err)
 }
 
 fn of_gguf(path: &Path, model: gguf::Model) -> Result<Checkpoint> {
@@ -116,9 +136,9 @@ fn of_gguf(path: &Path, model: gguf::Model) -> Result<Checkpoint> {
     let mut checkpoint = Checkpoint::new(path, dir, Container::Gguf, config);
     (checkpoint.metadata, checkpoint.files) = (metadata, files);
     for (file, gguf::Entry { name, kind, shape, offset, bytes }) in tensors {
-        checkpoint.by_name.insert(name.clone(), checkpoint.tensors.len());
-        let format = Format::of_ggml(kind);
-        checkpoint.tensors.push(Tensor { kind: gguf::type_name(kind).into_owned(), name, shape, bytes, format, file, offset });
+        let encoding = Format::of_ggml(kind).map_or(Encoding::Unread(None), Encoding::Known);
+        let (kind, values) = (gguf::type_name(kind).into_owned(), Place { file, offset, bytes });
+        checkpoint.add(Tensor { name, kind, shape, bytes, encoding, values, scales: None });
     }
     Ok(checkpoint)
 }
@@ -197,95 +217,16 @@ impl Checkpoint {
         self.by_name.get(name).copied()
     }
 
-    pub(crate) fn file_of(&self, tensor: &Tensor) -> &OpenFile {
-        &self.files[tensor.file]
+    /// The file that bytes are in.
+    pub(crate) fn file_at(&self, place: Place) -> &OpenFile {
+        &self.files[place.file]
     }
 
-    fn add_file(&mut self, name: &str) -> Result<()> {
-        let (file, entries) = header::open(&self.dir.join(name))?;
-        for entry in entries {
-            let index = self.tensors.len();
-            if let Some(other) = self.by_name.insert(entry.name.clone(), index) {
-                let other = &self.files[self.tensors[other].file].path;
-                let (first, second) = (other.display(), file.path.display());
-                return Err(Error::refused(format!("tensor `{}` is in both `{first}` and `{second}`", entry.name)));
-            }
-            self.tensors.push(Tensor {
-                kind: entry.dtype.to_string().to_lowercase(),
-                format: format_of(entry.dtype),
-                name: entry.name,
-                shape: entry.shape,
-                bytes: entry.bytes,
-                file: self.files.len(),
-                offset: entry.offset,
-            });
-        }
-        self.files.push(file);
-        Ok(())
+    /// No other tensor has its name.
+    fn add(&mut self, tensor: Tensor) {
+        self.by_name.insert(tensor.name.clone(), self.tensors.len());
+        self.tensors.push(tensor);
     }
-
-    /// Every safetensors file of the folder.
-    fn add_all(&mut self) -> Result<()> {
-        let names = self.names()?;
-        if names.is_empty() {
-            return Err(Error::refused(format!("`{}` has no *.safetensors; {NEEDED}", self.dir.display())));
-        }
-        names.iter().try_for_each(|name| self.add_file(name))
-    }
-
-    /// The names of all safetensors files of the folder.
-    fn names(&self) -> Result<BTreeSet<String>> {
-        let fail = |error: io::Error| Error::refused(format!("`{}`: {error}", self.dir.display()));
-        let mut names = BTreeSet::new();
-        for entry in std::fs::read_dir(&self.dir).map_err(fail)? {
-            let name = entry.map_err(fail)?.file_name();
-            if let Some(name) = name.to_str().filter(|name| name.ends_with(".safetensors")) {
-                names.insert(name.to_owned());
-            }
-        }
-        Ok(names)
-    }
-
-    /// The files that the index names; each of its entries must be true.
-    fn add_indexed(&mut self, index: &Value) -> Result<()> {
-        let claims = claims(index)?;
-        let mut shards: Vec<&str> = claims.values().copied().collect();
-        shards.sort_unstable();
-        shards.dedup();
-        for shard in shards {
-            if !self.dir.join(shard).exists() {
-                return Err(Error::refused(format!("shard `{}` is missing", self.dir.join(shard).display())));
-            }
-            self.add_file(shard)?;
-        }
-        for (name, shard) in claims {
-            let Some(tensor) = self.find(name).map(|at| &self.tensors[at]) else {
-                return Err(Error::refused(format!("tensor `{name}` should be in `{shard}` and is in no shard")));
-            };
-            let actual = &self.file_of(tensor).path;
-            if *actual != self.dir.join(shard) {
-                return Err(Error::refused(format!("tensor `{name}` should be in `{shard}` and is in `{}`", actual.display())));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The index's map from tensors to files of this folder, checked for form.
-fn claims(index: &Value) -> Result<BTreeMap<&str, &str>> {
-    let map = index.get("weight_map").and_then(Value::as_object).ok_or_else(|| Error::refused("no weight_map"))?;
-    if map.is_empty() {
-        return Err(Error::refused("weight_map is empty"));
-    }
-    let mut claims = BTreeMap::new();
-    for (name, shard) in map {
-        // A path out of the folder would read whatever the index's author likes.
-        let inside = |shard: &&str| !shard.is_empty() && Path::new(shard).components().all(|part| matches!(part, Component::Normal(_)));
-        let shard = shard.as_str().filter(inside);
-        let shard = shard.ok_or_else(|| Error::refused(format!("weight_map of tensor `{name}` names no file of this folder")))?;
-        claims.insert(name.as_str(), shard);
-    }
-    Ok(claims)
 }
 
 fn check_folder(dir: &Path) -> Result<()> {
@@ -331,15 +272,6 @@ fn read_json(path: &Path, bytes_max: u64) -> Result<Option<Value>> {
         return Err(Error::refused(format!("`{}`: it starts with a byte order mark; save it as plain UTF-8", path.display())));
     }
     serde_json::from_slice(&bytes).map(Some).map_err(|error| Error::refused(format!("`{}`: {error}", path.display())))
-}
-
-fn format_of(dtype: Dtype) -> Option<Format> {
-    match dtype {
-        Dtype::F32 => Some(Format::F32),
-        Dtype::F16 => Some(Format::F16),
-        Dtype::BF16 => Some(Format::BF16),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::*;
 use crate::testing::{Stored, model, save};
 use coli_base::Kind;
+use safetensors::Dtype;
 use serde_json::json;
 use tempfile::TempDir;
 

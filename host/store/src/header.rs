@@ -3,6 +3,7 @@
 //! The `safetensors` crate parses the JSON and checks that the tensors lie one after the other and are as long as shape and type say.
 //! What it cannot check without the whole file in memory is checked here: lengths against the file's size, before they are believed.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use coli_base::{Error, Result};
@@ -27,14 +28,17 @@ pub(crate) struct Entry {
     pub(crate) bytes: u64,
 }
 
-/// Opens a file and reads its header. Every entry lies within the file.
-pub(crate) fn open(path: &Path) -> Result<(OpenFile, Vec<Entry>)> {
+/// The file's own notes: its `__metadata__`.
+pub(crate) type Notes = HashMap<String, String>;
+
+/// Opens a file and reads its header. Every entry lies within the file; of the notes nothing has been checked.
+pub(crate) fn open_with_notes(path: &Path) -> Result<(OpenFile, Vec<Entry>, Notes)> {
     let file = OpenFile::open(path)?;
-    let entries = read(&file).map_err(|error| error.within(format_args!("`{}`", path.display())))?;
-    Ok((file, entries))
+    let (entries, notes) = read(&file).map_err(|error| error.within(format_args!("`{}`", path.display())))?;
+    Ok((file, entries, notes))
 }
 
-fn read(file: &OpenFile) -> Result<Vec<Entry>> {
+fn read(file: &OpenFile) -> Result<(Vec<Entry>, Notes)> {
     let json = read_json(file)?;
     let metadata: Metadata = serde_json::from_slice(&json).map_err(|error| Error::refused(format!("not a safetensors header: {error}")))?;
     // Both were checked against the file's size and the bound, so the sums cannot overflow.
@@ -47,7 +51,7 @@ fn read(file: &OpenFile) -> Result<Vec<Entry>> {
     if claimed < data_len {
         return Err(Error::refused(format!("{} bytes after the last tensor belong to none", data_len - claimed)));
     }
-    Ok(entries(&metadata, data_start))
+    Ok((entries(&metadata, data_start), metadata.metadata().clone().unwrap_or_default()))
 }
 
 /// The header's JSON, whose length is believed only as far as the file reaches.
@@ -92,6 +96,10 @@ mod tests {
     use super::*;
     use crate::testing::{Stored, file_with_header, save};
     use proptest::prelude::*;
+
+    fn open(path: &Path) -> Result<(OpenFile, Vec<Entry>)> {
+        open_with_notes(path).map(|(file, entries, _)| (file, entries))
+    }
 
     /// The error of a file with these bytes.
     fn refusal(bytes: &[u8]) -> String {

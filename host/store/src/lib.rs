@@ -5,12 +5,16 @@
 //! model is refused at once and not after minutes of loading.
 
 mod checkpoint;
+pub mod convert;
 mod file;
 pub mod gguf;
 mod header;
 mod load;
 mod memory;
+mod packed;
 mod plan;
+mod quantization;
+mod spans;
 #[cfg(test)]
 mod testing;
 mod view;

@@ -32,12 +32,12 @@ impl Plan<'_> {
     /// Reads the weights.
     pub fn load(self, progress: Progress<'_>) -> Result<Weights> {
         let mut memory = AlignedBytes::zeroed(self.bytes())?;
-        let total = self.reads.iter().map(|read| read.span.bytes).sum();
+        let total = self.reads.iter().map(|read| read.span.bytes * read.span.times).sum();
         let mut done = 0;
         progress(done, total)?;
         for read in &self.reads {
             // The whole memory is in this process's address space, so its offsets and lengths are usizes.
-            let room = &mut memory.bytes_mut()[read.at as usize..][..read.span.bytes as usize];
+            let room = &mut memory.bytes_mut()[read.at as usize..][..(read.span.bytes * read.span.times) as usize];
             fill(self.checkpoint, read, room, &mut |bytes| {
                 done += bytes;
                 progress(done, total)
@@ -48,14 +48,21 @@ impl Plan<'_> {
 }
 
 fn fill(checkpoint: &Checkpoint, read: &Read, room: &mut [u8], advance: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
-    let tensor = &checkpoint.tensors()[read.span.tensor];
-    let file = checkpoint.file_of(tensor);
-    let mut offset = tensor.offset + read.span.offset;
-    for piece in room.chunks_mut(PIECE) {
-        file.read_at(piece, offset)
-            .map_err(|error| Error::run(format!("`{}`: reading tensor `{}`: {error}", file.path.display(), tensor.name)))?;
+    let place = read.span.place(checkpoint);
+    let file = checkpoint.file_at(place);
+    let once = place.bytes as usize;
+    let mut offset = place.offset;
+    for piece in room[..once].chunks_mut(PIECE) {
+        file.read_at(piece, offset).map_err(|error| {
+            let name = &checkpoint.tensors()[read.span.tensor].name;
+            Error::run(format!("`{}`: reading tensor `{name}`: {error}", file.path.display()))
+        })?;
         offset += piece.len() as u64;
         advance(piece.len() as u64)?;
+    }
+    if read.span.times > 1 {
+        (once..room.len()).step_by(once).for_each(|at| room.copy_within(..once, at));
+        advance((room.len() - once) as u64)?;
     }
     Ok(())
 }

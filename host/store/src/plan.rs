@@ -9,7 +9,9 @@ use coli_shaders::formats::Format;
 
 use crate::checkpoint::Checkpoint;
 use crate::memory::ALIGN;
-use crate::view::{self, Blocks, Selection, Span};
+use crate::packed::Asked;
+use crate::spans::{self, Span};
+use crate::view::{self, Blocks, Selection};
 
 /// What [`crate::load`] will do.
 #[derive(Debug)]
@@ -78,8 +80,8 @@ impl<'a> Plan<'a> {
         }
         let Planner { mut reads, bytes, .. } = planner;
         reads.sort_unstable_by_key(|read| {
-            let tensor = &checkpoint.tensors()[read.span.tensor];
-            (tensor.file, tensor.offset + read.span.offset)
+            let place = read.span.place(checkpoint);
+            (place.file, place.offset)
         });
         Ok(Self { checkpoint, reads, layout, bytes })
     }
@@ -87,6 +89,12 @@ impl<'a> Plan<'a> {
     /// The memory that the weights will take.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// The formats of all matrices, once for each.
+    pub fn formats(&self) -> impl Iterator<Item = Format> {
+        let groups = self.layout.groups.iter().flat_map(|group| &group.matrices);
+        self.layout.weights.iter().flatten().chain(groups).map(|matrix| matrix.format)
     }
 
     /// A line for the log where tensors are stored that the description does not use: a sign of a wrong configuration, or of parts of the
@@ -115,7 +123,12 @@ impl Planner<'_> {
         if weight.table == Some(Residency::Disk) {
             return Err(Error::refused("tables read from disk are not implemented"));
         }
-        let selection = view::resolve(self.checkpoint, &weight.view)?;
+        let asked = match weight.shape[..] {
+            [len] => Some(asked(1, len)),
+            [rows, cols] => Some(asked(rows, cols)),
+            _ => None,
+        };
+        let selection = view::resolve(self.checkpoint, &weight.view, asked)?;
         match weight.shape[..] {
             [len] => self.matrix(selection, &weight.shape, (1, len), &weight.view),
             [rows, cols] => self.matrix(selection, &weight.shape, (rows, cols), &weight.view),
@@ -147,7 +160,7 @@ impl Planner<'_> {
         let (selection, view) = match &experts.stored {
             Stored::Each(pattern) => {
                 let view = View::tensor(pattern.replace(HOLE, &expert.to_string()));
-                (view::resolve(self.checkpoint, &view)?, view)
+                (view::resolve(self.checkpoint, &view, Some(asked(rows, cols)))?, view)
             }
             Stored::Fused { all, stride, name, start } => {
                 // Below the tensor's number of rows, since `expert` is below its number of experts.
@@ -165,14 +178,27 @@ impl Planner<'_> {
         if without_ones(&selection.dims) != without_ones(&wide) {
             return Err(Error::refused(format!("{} is {:?}, the plugin expects {expected:?}", view::name(view), selection.dims)));
         }
-        let bytes = selection.spans.iter().try_fold(0u64, |sum, span| sum.checked_add(span.bytes)).ok_or_else(too_large)?;
-        let format = selection.format;
-        let fits = format.matrix_bytes(rows as usize, cols as usize).is_some_and(|matrix| matrix as u64 == bytes);
-        if !fits {
+        let no_rows = |format: Format| {
             let (name, format) = (view::name(view), format.name());
-            return Err(Error::refused(format!("{name} is stored in {format}, which has no rows of {cols}")));
+            Error::refused(format!("{name} is stored in {format}, which has no rows of {cols}"))
+        };
+        let (format, spans) = spans::of(&selection).ok_or_else(|| no_rows(selection.format))?;
+        let sum = |scales: bool| {
+            let spans = spans.iter().filter(|span| span.scales == scales);
+            spans.map(Span::total).try_fold(0u64, |sum, bytes| sum.checked_add(bytes?)).ok_or_else(too_large)
+        };
+        let (values, scales) = (sum(false)?, sum(true)?);
+        // Values and scales each, since together they may be as many bytes as those of other rows.
+        let fits = || {
+            let rows = rows as usize;
+            let all = format.matrix_bytes(rows, cols as usize)? as u64;
+            Some(values == format.row_bytes(cols as usize)?.checked_mul(rows)? as u64 && values.checked_add(scales)? == all)
+        };
+        if fits() != Some(true) {
+            return Err(no_rows(format));
         }
-        let at = self.place(selection.spans, bytes)?;
+        let bytes = values + scales;
+        let at = self.place(spans, bytes)?;
         Ok(Matrix { format, rows, cols, at, bytes })
     }
 
@@ -185,11 +211,15 @@ impl Planner<'_> {
         let mut next = at;
         for &span in &spans {
             self.reads.push(Read { span, at: next });
-            next += span.bytes;
+            next += span.bytes * span.times;
         }
         self.placed.insert(spans, at);
         Ok(at)
     }
+}
+
+fn asked(rows: u32, cols: u32) -> Asked {
+    Asked { rows: Some(rows.into()), cols: cols.into() }
 }
 
 fn too_large() -> Error {
@@ -197,7 +227,7 @@ fn too_large() -> Error {
 }
 
 /// What stands for an expert's number in a tensor's name.
-const HOLE: &str = "{expert}";
+pub(crate) const HOLE: &str = "{expert}";
 
 /// One matrix of every expert of a layer.
 struct Experts<'a> {
@@ -228,7 +258,7 @@ impl<'a> Experts<'a> {
 }
 
 fn fused<'a>(checkpoint: &Checkpoint, name: &'a str, start: u32, count: u32, (rows, cols): (u32, u32)) -> Result<Stored<'a>> {
-    let all = view::whole(checkpoint, name)?;
+    let all = view::whole(checkpoint, name, Some(Asked { rows: None, cols: cols.into() }))?;
     let needed = u64::from(start) + u64::from(rows);
     match all.dims[..] {
         [experts, stride, width] if experts == u64::from(count) && stride >= needed && width == u64::from(cols) => {

@@ -35,8 +35,14 @@ impl Stored {
 
 /// Writes a safetensors file with the serializer of the `safetensors` crate.
 pub(crate) fn save(path: &Path, tensors: &[Stored]) {
+    save_with_notes(path, tensors, &[]);
+}
+
+/// The same with metadata.
+pub(crate) fn save_with_notes(path: &Path, tensors: &[Stored], notes: &[(&str, String)]) {
     let views = tensors.iter().map(|t| (t.name.as_str(), TensorView::new(t.dtype, t.shape.clone(), &t.bytes).unwrap()));
-    std::fs::write(path, safetensors::serialize(views, None).unwrap()).unwrap();
+    let notes = notes.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect::<std::collections::HashMap<_, _>>();
+    std::fs::write(path, safetensors::serialize(views, (!notes.is_empty()).then_some(notes)).unwrap()).unwrap();
 }
 
 /// A file with this header text and so many bytes of data.
@@ -49,9 +55,14 @@ pub(crate) fn file_with_header(header: &str, data: usize) -> Vec<u8> {
 
 /// A folder with a `config.json` and one file of tensors.
 pub(crate) fn model(tensors: &[Stored]) -> tempfile::TempDir {
+    model_with_notes(tensors, &[])
+}
+
+/// The same with metadata in the file.
+pub(crate) fn model_with_notes(tensors: &[Stored], notes: &[(&str, String)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("config.json"), r#"{"model_type":"test"}"#).unwrap();
-    save(&dir.path().join("model.safetensors"), tensors);
+    save_with_notes(&dir.path().join("model.safetensors"), tensors, notes);
     dir
 }
 

@@ -154,8 +154,6 @@ impl Config {
 
 /// What the architecture allows and this plugin does not record is an error, not a guess.
 fn refuse_variants(top: &Keys<'_>, keys: &Keys<'_>) -> Result<(), String> {
-    top.absent("quantization_config")?;
-    keys.absent("quantization_config")?;
     keys.only("attention_bias", &json!(false))?;
     keys.only("hidden_act", &json!("silu"))?;
     keys.only("scoring_func", &json!("sqrtsoftplus"))?;

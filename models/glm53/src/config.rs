@@ -85,7 +85,7 @@ impl Config {
     pub(crate) fn read(json: &Value) -> Result<Self, String> {
         let top = Keys::top(json);
         let keys = top.object_or_self("text_config")?;
-        refuse_variants(&top, &keys)?;
+        refuse_variants(&keys)?;
         let hidden = keys.size("hidden_size", SIZE_MAX)?;
         // The draft head reads two rows side by side.
         keys.row("hidden_size", &[2, hidden])?;
@@ -114,9 +114,7 @@ impl Config {
 }
 
 /// What the architecture allows and this plugin does not record is an error, not a guess.
-fn refuse_variants(top: &Keys<'_>, keys: &Keys<'_>) -> Result<(), String> {
-    top.absent("quantization_config")?;
-    keys.absent("quantization_config")?;
+fn refuse_variants(keys: &Keys<'_>) -> Result<(), String> {
     keys.only("attention_bias", &json!(false))?;
     keys.only("hidden_act", &json!("silu"))?;
     keys.only("scoring_func", &json!("sigmoid"))?;

@@ -49,7 +49,6 @@ impl Config {
         // What the architecture allows and this plugin does not record is an error, not a guess.
         keys.absent("clip_qkv")?;
         keys.only("attention_bias", &json!(false))?;
-        keys.absent("quantization_config")?;
         keys.only("hidden_act", &json!("silu"))?;
         Ok(Self {
             hidden,
@@ -85,6 +84,14 @@ mod tests {
         })
     }
 
+    /// How weights are stored is the host's matter.
+    #[test]
+    fn quantization_is_not_read() {
+        let mut json = good();
+        json["quantization_config"] = json!({"quant_method": "fp8", "weight_block_size": [128, 128]});
+        Config::read(&json).unwrap();
+    }
+
     #[test]
     fn rope_theta_is_read_where_either_generation_of_files_has_it() {
         let theta = |extra: Value| {
@@ -111,7 +118,6 @@ mod tests {
             ("norm_topk_prob", json!("no")),
             ("vocab_size", json!(-1)),
             ("clip_qkv", json!(8.0)),
-            ("quantization_config", json!({"bits": 4})),
             ("rope_parameters", json!("x")),
             ("rope_parameters", json!([1, 2])),
             ("rope_scaling", json!({"factor": 8})),

@@ -90,7 +90,7 @@ impl Config {
             _ => return Err(top.bad("model_type", "qwen3_moe, qwen3_5_moe or qwen3_5")),
         };
         let keys = if newer { top.object_or_self("text_config")? } else { top };
-        refuse_variants(&top, &keys)?;
+        refuse_variants(&keys)?;
         let routed = if kind == "qwen3_5" { None } else { Some(routed(&keys, newer)?) };
         let dense_hidden = keys.optional_size("intermediate_size", SIZE_MAX)?;
         let layers = layers(&keys, newer, routed.is_some())?;
@@ -120,9 +120,7 @@ impl Config {
 }
 
 /// What the architecture allows and this plugin does not record is an error, not a guess.
-fn refuse_variants(top: &Keys<'_>, keys: &Keys<'_>) -> Result<(), String> {
-    top.absent("quantization_config")?;
-    keys.absent("quantization_config")?;
+fn refuse_variants(keys: &Keys<'_>) -> Result<(), String> {
     keys.only("attention_bias", &json!(false))?;
     keys.only("hidden_act", &json!("silu"))?;
     keys.only("use_sliding_window", &json!(false))?;

@@ -111,7 +111,6 @@ fn every_bad_key_of_the_older_models_is_named() {
         ("mlp_only_layers", json!([-1])),
         ("decoder_sparse_step", json!(0)),
         ("vocab_size", json!(-1)),
-        ("quantization_config", json!({"bits": 4})),
         ("use_sliding_window", json!(true)),
         ("attention_bias", json!(true)),
         ("hidden_act", json!("gelu")),
@@ -145,7 +144,6 @@ fn every_bad_key_of_the_newer_models_is_named() {
         ("mtp_use_dedicated_embeddings", json!(true)),
         ("mtp_num_hidden_layers", json!(2)),
         ("norm_topk_prob", json!(false)),
-        ("quantization_config", json!({"bits": 4})),
         ("rope_scaling", json!({"type": "yarn", "factor": 4})),
     ] {
         let json = with(good(), &[("text_config.rope_parameters", Value::Null), ("text_config.partial_rotary_factor", json!(0.25))]);
@@ -196,11 +194,19 @@ fn thousands_of_layers_and_the_largest_sizes_are_described() {
     use_of(&read(older(), &large)).unwrap();
 }
 
-const PLACES: [&str; 52] = [
+/// How weights are stored is the host's matter.
+#[test]
+fn quantization_is_not_read() {
+    let stored = json!({"quant_method": "fp8", "weight_block_size": [128, 128]});
+    let mut json = good();
+    (json["quantization_config"], json["text_config"]["quantization_config"]) = (stored.clone(), stored);
+    Config::read(&json).unwrap();
+}
+
+const PLACES: [&str; 51] = [
     "model_type",
     "tie_word_embeddings",
     "text_config",
-    "quantization_config",
     "hidden_size",
     "num_hidden_layers",
     "num_attention_heads",

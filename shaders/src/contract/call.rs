@@ -2,6 +2,8 @@
 
 use coli_plugin_api::program::{GroupId, WeightId};
 
+use super::Team;
+use crate::fast::{self, Level};
 use crate::formats::WeightView;
 
 /// Where a row stands.
@@ -54,6 +56,15 @@ pub trait WeightStore: Send + Sync {
     fn expert(&self, group: GroupId, layer: u32, expert: u32, matrix: ExpertMatrix) -> Option<WeightView<'_>>;
 }
 
+/// Numbers of rows as a state stores them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Stored<'a> {
+    /// As f32.
+    Whole(&'a [f32]),
+    /// As binary16, in fast mode, where the description allows it.
+    Half(&'a [u16]),
+}
+
 /// Access to an op's states; `state` counts its state operands.
 pub trait StateAccess {
     /// The row that a conversation has at `index` (position divided by the stride), `None` where there is none. Of a state that keeps the
@@ -61,6 +72,24 @@ pub trait StateAccess {
     fn row(&self, state: usize, conv: u32, index: u32) -> Option<&[f32]>;
     /// The same for writing, for rows of the step; the executor has made room before it.
     fn row_mut(&mut self, state: usize, conv: u32, index: u32) -> Option<&mut [f32]>;
+    /// Whether [`Self::row`] would give a row, in whatever form it is stored.
+    fn has(&self, state: usize, conv: u32, index: u32) -> bool {
+        self.row(state, conv, index).is_some()
+    }
+    /// Rows of a page of a state.
+    fn page_rows(&self, state: usize) -> u32 {
+        let _ = state;
+        1
+    }
+    /// A page as it is stored: the rows from `page * page_rows` on. Those that [`Self::has`] does not know have any numbers.
+    fn page(&self, state: usize, conv: u32, page: u32) -> Option<Stored<'_>> {
+        self.row(state, conv, page).map(Stored::Whole)
+    }
+    /// Writes a part of a row, from column `col0`; `false` where there is no room for it.
+    fn put(&mut self, state: usize, conv: u32, index: u32, col0: usize, numbers: &[f32]) -> bool {
+        let row = self.row_mut(state, conv, index).and_then(|row| row.get_mut(col0..col0 + numbers.len()));
+        row.map(|row| row.copy_from_slice(numbers)).is_some()
+    }
     /// The value of an accumulator before the row at `pos`, to be advanced by that row. A step's rows of a conversation ask for it in
     /// order, each once; anything else gives `None`, and so do states without accumulators. What a rewind needs is the executor's business.
     fn accumulator(&mut self, state: usize, conv: u32, pos: u32) -> Option<&mut [f32]> {
@@ -83,6 +112,12 @@ impl<'a> Columns<'a> {
     pub fn new(words: &'a [u32], stride: usize, col0: usize, ncols: usize) -> Self {
         assert!(col0 + ncols <= stride, "columns {col0}+{ncols} of {stride}");
         Self { words, stride, col0, ncols }
+    }
+
+    /// The same from row `row` on.
+    pub fn from_row(&self, row: usize) -> Self {
+        // An operand whose rows end here has nothing to give and is not asked.
+        Self { words: self.words.get(row * self.stride..).unwrap_or_default(), ..*self }
     }
 
     /// Numbers a row.
@@ -164,6 +199,30 @@ pub struct CpuCall<'a> {
     pub sampling: &'a [Sampling],
     /// Memory that ops may use and leave dirty.
     pub scratch: &'a mut Vec<f32>,
+    /// Threads that may help.
+    pub team: &'a dyn Team,
+    /// What fast mode works with; `None` in exact mode.
+    pub fast: Option<&'a Fast<'a>>,
+}
+
+/// For what purpose rows run. In fast mode a row's bits depend on it, and so never on how many rows run together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum RowClass {
+    /// Rows that are decoded, verified or drafted.
+    Step,
+    /// Rows of a prompt.
+    #[default]
+    Prompt,
+}
+
+/// What fast mode works with.
+pub struct Fast<'a> {
+    /// The instructions that kernels may use.
+    pub level: Level,
+    /// Of the op's rows.
+    pub class: RowClass,
+    /// Memory of its kernels.
+    pub scratch: &'a fast::Scratch,
 }
 
 impl<'a> CpuCall<'a> {

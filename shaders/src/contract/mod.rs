@@ -9,11 +9,13 @@ mod case;
 pub mod case_file;
 pub(crate) mod facts;
 mod own;
+mod team;
 
-pub use call::{Columns, ColumnsMut, CpuCall, ExpertMatrix, RowAt, Sampling, StateAccess, WeightStore};
+pub use call::{Columns, ColumnsMut, CpuCall, ExpertMatrix, Fast, RowAt, RowClass, Sampling, StateAccess, Stored, WeightStore};
 pub use case::{Case, CaseWeights, Data, Expected};
 pub use facts::{OpFacts, ValueFacts};
 pub use own::{own, own_facts};
+pub use team::{Alone, Team, share};
 
 use coli_plugin_api::params::Params;
 
@@ -32,6 +34,15 @@ pub trait Op: Sized + Send + Sync + 'static {
 
     /// The CPU twin. An error is for what only a run can show, such as an id outside a table.
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String>;
+
+    /// Whether each row of its outputs is made of the same row of its inputs and of nothing else, so that rows may run on any thread.
+    const ROWS_APART: bool = false;
+
+    /// Fast mode: other numbers than the CPU twin's, within the bounds of `docs/NUMERICS.md`, or the twin where the op gains nothing.
+    fn fast(&self, call: &mut CpuCall<'_>, fast: &Fast<'_>) -> Result<(), String> {
+        let _ = fast;
+        exact(self, call)
+    }
 
     /// Its cases: tiny recordings with the results that an independent implementation gives.
     fn cases() -> Vec<Case>;
@@ -68,5 +79,13 @@ pub fn op_id<O: Op>() -> String {
 fn prepare<O: Op>(facts: &OpFacts<'_>) -> Result<Kernel, String> {
     let params = O::Params::decode(facts.params)?;
     let op = O::prepare(params, facts)?;
-    Ok(Box::new(move |call| op.cpu(call)))
+    Ok(Box::new(move |call| match call.fast {
+        Some(fast) => op.fast(call, fast),
+        None => exact(&op, call),
+    }))
+}
+
+/// The CPU twin, on all threads where its rows stand apart.
+pub(crate) fn exact<O: Op>(op: &O, call: &mut CpuCall<'_>) -> Result<(), String> {
+    if O::ROWS_APART { team::by_rows(op, call) } else { op.cpu(call) }
 }

@@ -21,8 +21,8 @@ use coli_plugin_api::params::Params as _;
 use coli_plugin_api::program::{Domain, GroupId, WeightId};
 
 use super::{
-    Case, CaseWeights, Columns, ColumnsMut, CpuCall, Data, Expected, ExpertMatrix, Op, OpFacts, RowAt, Sampling, StateAccess, ValueFacts,
-    WeightStore, op_id,
+    Alone, Case, CaseWeights, Columns, ColumnsMut, CpuCall, Data, Expected, ExpertMatrix, Op, OpFacts, RowAt, Sampling, StateAccess,
+    ValueFacts, WeightStore, op_id,
 };
 use crate::formats::{Format, WeightView};
 
@@ -101,6 +101,8 @@ impl<O: Op> OwnKernel for Kernel<O> {
             states: &mut OneState(&mut call.state),
             sampling: &[],
             scratch: &mut Vec::new(),
+            team: &Alone,
+            fast: None,
         })
     }
 }

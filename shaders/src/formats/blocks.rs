@@ -17,7 +17,8 @@ pub(super) fn half(bytes: &[u8], at: usize) -> f32 {
 }
 
 /// The two bytes at `at`, little-endian.
-pub(super) fn word(bytes: &[u8], at: usize) -> u16 {
+#[inline(always)]
+pub(crate) fn word(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
 }
 
@@ -43,4 +44,59 @@ pub(super) fn halves(bytes: &[u8], out: &mut [f32], number: impl Fn(usize, u8) -
 /// A nibble with bit `at` of `high` above it.
 pub(super) fn fifth(code: u8, high: u32, at: usize) -> u8 {
     code | ((high >> at & 1) as u8) << 4
+}
+
+/// `N` bytes from byte `at`.
+#[inline(always)]
+pub(crate) fn at<const N: usize>(bytes: &[u8], at: usize) -> &[u8; N] {
+    &bytes[at..].as_chunks().0[0]
+}
+
+/// A binary16 in f32, without a branch: exponents differ by 112, but for those of infinities and NaNs, which are the largest.
+#[inline(always)]
+pub(super) fn binary16(bits: u16) -> f32 {
+    let (sign, rest) = (u32::from(bits & 0x8000) << 16, u32::from(bits & 0x7fff) << 13);
+    let finite = (f32::from_bits(rest) * f32::from_bits((127 + 112) << 23)).to_bits();
+    let special = rest | 0xff << 23;
+    f32::from_bits(sign | if rest >= 31 << 23 { special } else { finite })
+}
+
+/// The scale at the beginning of a block, and its product with `zero`: the minimum of numbers whose codes are offset by it.
+#[inline(always)]
+pub(super) fn offset(block: &[u8], zero: f32) -> (f32, f32) {
+    let scale = binary16(word(block, 0));
+    (scale, zero * scale)
+}
+
+/// The lower nibbles of bytes, then the upper ones.
+#[inline(always)]
+pub(super) fn codes(bytes: &[u8], out: &mut [u8]) {
+    let (low, high) = out.split_at_mut(bytes.len());
+    for ((byte, low), high) in bytes.iter().zip(low).zip(high) {
+        (*low, *high) = (byte & 15, byte >> 4);
+    }
+}
+
+/// The words that begin eight blocks of `STEP` bytes, little-endian.
+#[inline(always)]
+pub(crate) fn words_every<const STEP: usize>(bytes: &[u8]) -> [u64; 2] {
+    let pair = |block: usize| u64::from(word(bytes, block * STEP)) | u64::from(word(bytes, (block + 1) * STEP)) << 16;
+    [pair(0) | pair(2) << 32, pair(4) | pair(6) << 32]
+}
+
+/// Bit 4 of each of 32 codes, from bits 0 to 31 of `high`.
+#[inline(always)]
+pub(super) fn fifths(high: u32, codes: &mut [u8; 32]) {
+    for (at, code) in codes.iter_mut().enumerate() {
+        *code |= ((high >> at & 1) as u8) << 4;
+    }
+}
+
+/// The bytes of the lower nibbles, then those of the upper ones.
+#[inline(always)]
+pub(super) fn looked_up(table: &[u8; 16], bytes: &[u8], out: &mut [u8]) {
+    let (low, high) = out.split_at_mut(bytes.len());
+    for ((byte, low), high) in bytes.iter().zip(low).zip(high) {
+        (*low, *high) = (table[usize::from(byte & 15)], table[usize::from(byte >> 4)]);
+    }
 }

@@ -3,6 +3,9 @@
 /// Twice the numbers of the codes.
 pub(super) const TWICE: [f32; 16] = [0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 0.0, -1.0, -2.0, -3.0, -4.0, -6.0, -8.0, -12.0];
 
+/// The same and 12, for panels.
+pub(super) const U: [u8; 16] = [12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0];
+
 /// Half of `2^(code-127)`; exact, 255 is `2^127` and not a NaN.
 pub(super) fn half_e8m0(code: u8) -> f32 {
     let code = u32::from(code);

@@ -36,3 +36,53 @@ pub(super) fn ternary(entry: u16, shift: f32, scale: f32, out: &mut [f32]) {
 pub(super) fn shift(bit: u16) -> f32 {
     if bit == 0 { 0.125 } else { -0.125 }
 }
+
+/// A grid of eight numbers in bytes, made of its codes: code `c` is `numbers[c]`.
+pub(super) const fn eights<const N: usize>(grid: &[u16; N], numbers: [u8; 4]) -> [u64; N] {
+    let mut bytes = [0; N];
+    let mut at = 0;
+    while at < N * 8 {
+        let code = grid[at / 8] >> (at % 8 * 2) & 3;
+        bytes[at / 8] |= (numbers[code as usize] as u64) << (at % 8 * 8);
+        at += 1;
+    }
+    bytes
+}
+
+/// The same of four numbers; codes above 7 do not occur.
+pub(super) const fn fours<const N: usize>(grid: &[u16; N], numbers: [u8; 8]) -> [u32; N] {
+    let mut bytes = [0; N];
+    let mut at = 0;
+    while at < N * 4 {
+        let code = grid[at / 4] >> (at % 4 * 4) & 7;
+        bytes[at / 4] |= (numbers[code as usize] as u32) << (at % 4 * 8);
+        at += 1;
+    }
+    bytes
+}
+
+/// A byte of ones for each bit of the index.
+pub(super) static BYTES: [u64; 256] = {
+    let mut masks = [0; 256];
+    let mut at = 0;
+    while at < 256 * 8 {
+        masks[at / 8] |= if at / 8 >> (at % 8) & 1 == 1 { 0xff << (at % 8 * 8) } else { 0 };
+        at += 1;
+    }
+    masks
+};
+
+/// Eight numbers of a grid with their signs, as bytes: `zero` is zero, and no number is more.
+#[inline(always)]
+pub(super) fn signed(numbers: u64, signs: u8, zero: u8) -> [u8; 8] {
+    let (zeros, minus) = (u64::from(zero) * 0x0101_0101_0101_0101, BYTES[usize::from(signs)]);
+    // No byte carries into the next: sums are at most twice `zero`, differences at least 0.
+    ((zeros.wrapping_add(numbers) & !minus) | (zeros.wrapping_sub(numbers) & minus)).to_le_bytes()
+}
+
+/// `8 * (number + shift) + 9` for eight numbers of the ternary grid, in which they are eightfold and 8 is zero; the shift is an eighth,
+/// minus where `bit` is set.
+#[inline(always)]
+pub(super) fn shifted(numbers: u64, bit: u16) -> [u8; 8] {
+    numbers.wrapping_add(if bit == 0 { 0x0202_0202_0202_0202 } else { 0 }).to_le_bytes()
+}

@@ -6,7 +6,7 @@
 //! One format, one folder: a byte diagram, sizes, decoder, cases. Its [`Format`] constants stand in [`Format::ALL`].
 
 mod bf16;
-mod blocks;
+pub(crate) mod blocks;
 #[cfg(test)]
 mod cases;
 mod f16;
@@ -14,6 +14,7 @@ mod f32;
 mod fp4;
 mod fp8;
 mod ggml;
+mod glsl;
 mod infer;
 mod int3;
 mod int4;
@@ -50,6 +51,9 @@ mod tq1_0;
 mod tq2_0;
 mod view;
 
+use crate::fast::Level;
+use crate::fast::panel::Panel;
+
 pub use infer::infer;
 pub use view::WeightView;
 
@@ -76,12 +80,31 @@ pub struct Entry {
     pub(crate) encode: Option<Encode>,
     /// The format of the same values whose scales are repeated for every row, where `scale_rows` is more than 1.
     pub(crate) per_row: Option<&'static Entry>,
+    /// Its decoder in GLSL, before what it includes.
+    pub(crate) glsl: &'static str,
+    /// How it becomes small integers for fast mode; `None` for floats.
+    pub(crate) panel: Option<Panel>,
+    /// Decodes as `decode` does, to the same bits, with the instructions of a level; `None` where that is no faster.
+    pub(crate) decode_at: Option<DecodeAt>,
 }
+
+/// From a row's values and its scales to numbers, with the instructions of a level that the machine has.
+type DecodeAt = fn(Level, &[u8], &[u8], &mut [f32]);
 
 impl Entry {
     /// A format without rows of scales.
-    pub(crate) const fn plain(name: &'static str, row_bytes: fn(usize) -> Option<usize>, decode: fn(&[u8], &[u8], &mut [f32])) -> Self {
-        Self { name, row_bytes, scale_bytes: |_| Some(0), scale_rows: 1, decode, encode: None, per_row: None }
+    pub(crate) const fn plain(
+        name: &'static str,
+        glsl: &'static str,
+        row_bytes: fn(usize) -> Option<usize>,
+        decode: fn(&[u8], &[u8], &mut [f32]),
+    ) -> Self {
+        Self { name, row_bytes, scale_bytes: |_| Some(0), scale_rows: 1, decode, encode: None, per_row: None, glsl, panel: None, decode_at: None }
+    }
+
+    /// With a panel.
+    pub(crate) const fn fast(self, panel: Panel) -> Self {
+        Self { panel: Some(panel), ..self }
     }
 }
 
@@ -205,6 +228,16 @@ impl Format {
         let values = self.row_bytes(cols)?.checked_mul(rows)?;
         let scales = self.scale_bytes(cols)?.checked_mul(rows.div_ceil(self.scale_rows()))?;
         values.checked_add(scales)
+    }
+
+    /// How it becomes small integers for fast mode; `None` for floats.
+    pub fn panel(self) -> Option<&'static Panel> {
+        self.0.panel.as_ref()
+    }
+
+    /// Decodes a row with the instructions of a level, where that is faster.
+    pub(crate) fn decoder_at(self) -> Option<DecodeAt> {
+        self.0.decode_at
     }
 
     /// Decodes one row.

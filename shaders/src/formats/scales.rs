@@ -1,5 +1,8 @@
 //! Scales that stand in rows of their own: one number for every so many numbers of a row, the last group may be short.
 
+use super::blocks;
+use crate::fast::panel::Unit;
+
 /// One group is the whole row.
 pub(super) const ROW: usize = usize::MAX;
 
@@ -63,6 +66,16 @@ pub(super) fn bytes<S: Scale, const GROUP: usize>(cols: usize) -> Option<usize> 
 pub(super) fn apply<S: Scale, const GROUP: usize>(scales: &[u8], row: &mut [f32]) {
     for (group, scale) in row.chunks_mut(GROUP).zip(S::numbers(scales)) {
         group.iter_mut().for_each(|number| *number *= scale);
+    }
+}
+
+/// The scales of a panel's unit from f32 scales, one for 64 columns or for all, and their products with what offsets the codes.
+#[inline(always)]
+pub(super) fn groups<const S: usize>(scales: &[u8; S], zero: f32, out: &mut Unit<8>) {
+    for group in 0..8 {
+        let at = group / 2 * 4 % S;
+        out.scales[group] = f32::from_le_bytes(*blocks::at(scales, at));
+        out.mins[group] = zero * out.scales[group];
     }
 }
 

@@ -1,6 +1,7 @@
 //! A matrix of stored weights.
 
 use super::Format;
+use crate::fast::Level;
 
 /// A matrix of stored weights: `rows` rows of `cols` numbers in one format. A vector is a matrix of one row.
 #[derive(Debug, Clone, Copy)]
@@ -35,15 +36,47 @@ impl<'a> WeightView<'a> {
         self.cols
     }
 
+    /// Bytes of the whole matrix.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Decodes row `index`.
     ///
     /// # Panics
     /// When the row does not exist or `out` is not one row long.
     pub fn decode_row(&self, index: usize, out: &mut [f32]) {
+        let (values, scales) = self.row(index);
+        self.format.decode_row(values, scales, out);
+    }
+
+    /// The same with the instructions of a level that the machine has.
+    pub(crate) fn decode_row_at(&self, level: Level, index: usize, out: &mut [f32]) {
+        match self.format.decoder_at() {
+            Some(decode) => {
+                let (values, scales) = self.row(index);
+                assert_eq!(out.len(), self.cols, "numbers of a row");
+                decode(level, values, scales, out);
+            }
+            None => self.decode_row(index, out),
+        }
+    }
+
+    /// The bytes of row `index`: its values and its row of scales.
+    ///
+    /// # Panics
+    /// When the row does not exist.
+    pub fn row(&self, index: usize) -> (&'a [u8], &'a [u8]) {
         assert!(index < self.rows, "row {index} of {}", self.rows);
         let scales = self.rows * self.row_bytes + index / self.format.scale_rows() * self.scale_bytes;
-        let (values, scales) = (&self.bytes[index * self.row_bytes..][..self.row_bytes], &self.bytes[scales..][..self.scale_bytes]);
-        self.format.decode_row(values, scales, out);
+        (&self.bytes[index * self.row_bytes..][..self.row_bytes], &self.bytes[scales..][..self.scale_bytes])
+    }
+
+    /// The bytes of some rows, where each has its own row of scales: their values and their scales.
+    pub(crate) fn rows_of(&self, rows: std::ops::Range<usize>) -> (&'a [u8], &'a [u8]) {
+        assert!(rows.start <= rows.end && rows.end <= self.rows && self.format.scale_rows() == 1, "rows {rows:?} of {}", self.rows);
+        let of = |width: usize| rows.start * width..rows.end * width;
+        (&self.bytes[of(self.row_bytes)], &self.bytes[self.rows * self.row_bytes..][of(self.scale_bytes)])
     }
 
     /// All rows, decoded, one after the other.

@@ -55,6 +55,11 @@ pub fn all() -> Vec<OpEntry> {
     ]
 }
 
+/// Whether an op takes the rows of its states as f32 and as binary16 alike, in fast mode.
+pub fn takes_halves(id: &str) -> bool {
+    matches!(id, "append@1" | "attend@1")
+}
+
 #[cfg(test)]
 pub(crate) mod refusals;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::process::Command;
 use std::time::Instant;
 
-use coli_app::engine::{discover_plugins, op_table, record_all};
+use coli_app::engine::{Input, discover_plugins, op_table, record_all};
 use coli_chain::Program;
 use coli_config::{Baked, Environment};
 use coli_plugin_api::describe::{Container, DescribeRequest};
@@ -78,7 +78,7 @@ fn speed() {
     let mut prompt = |len: usize| {
         median(|| {
             let conv = engine.open_conversation();
-            let time = seconds(|| assert!(engine.append(conv, &ids[..len], Sampling::GREEDY, || Ok(())).is_ok()));
+            let time = seconds(|| assert!(engine.append(conv, Input::Prompt(&ids[..len]), Sampling::GREEDY, || Ok(())).is_ok()));
             engine.close_conversation(conv);
             len as f64 / time
         })
@@ -86,9 +86,9 @@ fn speed() {
     show("prompt of 512 tokens", prompt(512), "tok/s");
     let decode = median(|| {
         let conv = engine.open_conversation();
-        let mut next = engine.append(conv, &ids[..16], Sampling::GREEDY, || Ok(())).unwrap();
+        let mut next = engine.append(conv, Input::Prompt(&ids[..16]), Sampling::GREEDY, || Ok(())).unwrap();
         let count = 128;
-        let time = seconds(|| (0..count).for_each(|_| next = engine.append(conv, &[next], Sampling::GREEDY, || Ok(())).unwrap()));
+        let time = seconds(|| (0..count).for_each(|_| next = engine.append(conv, Input::Next(&next), Sampling::GREEDY, || Ok(())).unwrap()));
         engine.close_conversation(conv);
         f64::from(count) / time
     });

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use coli_app::engine::{self, Engine, OpenRequest};
+use coli_app::engine::{self, Engine, Input, OpenRequest};
 use coli_chain::{ConvId, Row, Step};
 use coli_config::{Baked, Environment};
 use coli_place::precision::PrecisionRequest;
@@ -122,6 +122,11 @@ pub fn open_with_drafts(model: &Path) -> Engine {
     open_as(model, OpenRequest { drafts: true, ..exact() })
 }
 
+/// Opens a model in fast mode, on so many threads.
+pub fn open_fast(model: &Path, threads: u32) -> Engine {
+    open_as(model, OpenRequest { precision: PrecisionRequest::Fast, threads: Some(threads), ..OpenRequest::default() })
+}
+
 fn exact() -> OpenRequest {
     OpenRequest { precision: PrecisionRequest::Exact, ..OpenRequest::default() }
 }
@@ -201,8 +206,13 @@ pub fn step(engine: &mut Engine, rows: Vec<Row>) -> BTreeMap<ConvId, Outputs> {
 
 /// The same where it may fail.
 pub fn try_step(engine: &mut Engine, rows: Vec<Row>) -> coli_base::Result<BTreeMap<ConvId, Outputs>> {
+    try_run(engine, &Step::prompt(rows))
+}
+
+/// The same with rows of any class.
+pub fn try_run(engine: &mut Engine, step: &Step) -> coli_base::Result<BTreeMap<ConvId, Outputs>> {
     let mut outputs: BTreeMap<ConvId, Outputs> = BTreeMap::new();
-    engine.step(&Step { rows }, |ports| {
+    engine.step(step, |ports| {
         for name in [ports::LOGITS, ports::DRAFT_LOGITS] {
             let Some((columns, rows)) = ports.get(name) else { continue };
             for row in 0..rows {
@@ -221,7 +231,7 @@ pub fn hidden(engine: &mut Engine, ids: &[u32]) -> BTreeMap<u32, Vec<f32>> {
     let conv = engine.open_conversation();
     let rows = next_rows(engine, conv, ids, usize::MAX);
     let mut hidden: BTreeMap<u32, Vec<f32>> = BTreeMap::new();
-    let observed = engine.step(&Step { rows }, |ports| {
+    let observed = engine.step(&Step::prompt(rows), |ports| {
         let number = match ports.segment {
             SegmentName::Embed => 0,
             SegmentName::Layer(index) => index + 1,
@@ -239,10 +249,10 @@ pub fn hidden(engine: &mut Engine, ids: &[u32]) -> BTreeMap<u32, Vec<f32>> {
 /// The greedy continuation of a prompt.
 pub fn greedy(engine: &mut Engine, prompt: &[u32], count: usize) -> Vec<u32> {
     let conv = engine.open_conversation();
-    let mut next = engine.append(conv, prompt, Sampling::GREEDY, || Ok(())).unwrap();
+    let mut next = engine.append(conv, Input::Prompt(prompt), Sampling::GREEDY, || Ok(())).unwrap();
     let mut tokens = vec![next];
     while tokens.len() < count {
-        next = engine.append(conv, &[next], Sampling::GREEDY, || Ok(())).unwrap();
+        next = engine.append(conv, Input::Next(&next), Sampling::GREEDY, || Ok(())).unwrap();
         tokens.push(next);
     }
     engine.close_conversation(conv);

@@ -1,7 +1,7 @@
 //! A token chosen on the host from the scores is the one that the recorded op chooses, and a penalty changes it.
 #![allow(clippy::unwrap_used)]
 
-use coli_app::engine::Repetition;
+use coli_app::engine::{Input, Repetition};
 use coli_shaders::contract::Sampling;
 use coli_test_common::{built, fixture};
 use coli_test_golden::open;
@@ -18,14 +18,13 @@ fn without_a_penalty_both_choose_the_same() {
             let conv = engine.open_conversation();
             let mut repetition = Repetition::new(penalty.unwrap_or(1.0));
             let mut tokens: Vec<u32> = vec![];
-            let mut input = prompt.clone();
             while tokens.len() < TOKENS {
+                let input = tokens.last().map_or(Input::Prompt(&prompt), Input::Next);
                 let next = match penalty {
-                    None => engine.append(conv, &input, sampling, || Ok(())),
-                    Some(_) => engine.append_lowered(conv, &input, sampling, &mut repetition, || Ok(())),
+                    None => engine.append(conv, input, sampling, || Ok(())),
+                    Some(_) => engine.append_lowered(conv, input, sampling, &mut repetition, || Ok(())),
                 };
                 tokens.push(next.unwrap());
-                input = tokens[tokens.len() - 1..].to_vec();
             }
             engine.close_conversation(conv);
             tokens

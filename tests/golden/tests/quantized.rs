@@ -1,4 +1,5 @@
-//! The demo model as llama.cpp quantized it, in exact mode, against transformers on weights that the `gguf` package dequantized.
+//! The demo model as llama.cpp quantized it: in exact mode against transformers on weights that the `gguf` package dequantized, and in
+//! fast mode against exact mode, with the loss that llama.cpp itself has there as the measure.
 //!
 //! The files (40 MB) lie beside the repository, not in it: `../shared/fixtures-gguf`. Where they are not, the run says so, and
 //! `./coli.sh test --all` fails.
@@ -7,9 +8,11 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use coli_test_common::compare::relative_error;
 use coli_test_common::{built, fixture};
-use coli_test_golden::{logits, open};
+use coli_chain::Step;
+use coli_shaders::contract::RowClass;
+use coli_test_common::compare::{argmax, relative_error};
+use coli_test_golden::{logits, next_rows, open, open_fast, try_run};
 
 /// The largest error as a share of the largest logit.
 const GATE: f32 = 1e-4;
@@ -41,6 +44,55 @@ fn compare() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// Of llama.cpp's mean KL, so many times is allowed; of its share of equal best tokens, so much less.
+const LOSS: (f64, f64) = (1.5, 0.01);
+
+/// Compares the loss of fast mode on every type, all 192 positions, in both row classes.
+fn compare_loss() {
+    let mut faults = vec![];
+    for kind in TYPES {
+        let folder = folder().join(kind);
+        let reference = fixture::json(&folder.join("reference.json"));
+        let ids = fixture::ids(&reference["ids"]);
+        let figure = |name: &str| reference["llama_vs_exact"][name].as_f64().unwrap();
+        let mut engine = open(&folder.join("model.gguf"));
+        let conv = engine.open_conversation();
+        let want = logits(&mut engine, conv, &ids, usize::MAX);
+        let mut engine = open_fast(&folder.join("model.gguf"), 2);
+        for class in [RowClass::Prompt, RowClass::Step] {
+            let conv = engine.open_conversation();
+            let rows = next_rows(&engine, conv, &ids, usize::MAX);
+            let have = try_run(&mut engine, &Step { rows, class }).unwrap().remove(&conv).unwrap().logits;
+            engine.close_conversation(conv);
+            let (kl, top) = loss(&have, &want, want.len() / ids.len());
+            let (their_kl, their_top) = (figure("mean_kl"), figure("top1_agreement"));
+            println!("{kind} {class:?}: mean KL {kl:.3e} (llama.cpp {their_kl:.3e}), same best token {top:.4} ({their_top:.4})");
+            if kl.is_nan() || kl <= 0.0 || kl > LOSS.0 * their_kl || top < their_top - LOSS.1 {
+                faults.push(format!("{kind} {class:?}: mean KL {kl:e}, same best token {top}"));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// The mean of `sum p ln(p / q)` over positions, `p` being the wanted probabilities, and the share of positions with the same best token.
+fn loss(have: &[f32], want: &[f32], vocab: usize) -> (f64, f64) {
+    let (mut kl, mut top, mut rows) = (0.0, 0.0, 0.0);
+    for (q, p) in have.chunks_exact(vocab).zip(want.chunks_exact(vocab)) {
+        let (ln_q, ln_p) = (ln_softmax(q), ln_softmax(p));
+        kl += ln_p.iter().zip(&ln_q).map(|(p, q)| p.exp() * (p - q)).sum::<f64>();
+        top += f64::from(u8::from(argmax(p) == argmax(q)));
+        rows += 1.0;
+    }
+    (kl / rows, top / rows)
+}
+
+fn ln_softmax(x: &[f32]) -> Vec<f64> {
+    let largest = f64::from(x.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+    let sum = x.iter().map(|x| (f64::from(*x) - largest).exp()).sum::<f64>().ln();
+    x.iter().map(|x| f64::from(*x) - largest - sum).collect()
+}
+
 fn bytes(path: &std::path::Path) -> Vec<f32> {
     let bytes = std::fs::read(path).unwrap();
     bytes.as_chunks::<4>().0.iter().map(|number| f32::from_le_bytes(*number)).collect()
@@ -55,10 +107,12 @@ fn quantized_models_are_exact() {
         return;
     }
     compare();
+    compare_loss();
 }
 
 #[test]
 #[ignore = "needs the files beside the repository"]
 fn quantized_models_are_exact_and_there() {
     compare();
+    compare_loss();
 }

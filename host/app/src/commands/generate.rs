@@ -8,7 +8,7 @@ use coli_shaders::contract::Sampling;
 use coli_text::{Detokenizer, StopIds, StopTexts, Tokenizer};
 use serde::Serialize;
 
-use crate::engine::{Engine, Repetition};
+use crate::engine::{Engine, Input, Repetition};
 use crate::stop;
 
 /// Why generation ended.
@@ -61,14 +61,14 @@ pub(super) fn generate(engine: &mut Engine, tokenizer: &Tokenizer, ask: Ask<'_>)
     let mut tokens = Vec::new();
     let start = Instant::now();
     let mut first_token_at = None;
-    let mut input = ask.prompt.to_vec();
     let reason = loop {
         // A prompt may take long, and is given up at once; a token is waited for.
         let in_prompt = tokens.is_empty();
+        let input = tokens.last().map_or(Input::Prompt(ask.prompt), Input::Next);
         let proceed = || if in_prompt { stop::check() } else { Ok(()) };
         let next = match &mut repetition {
-            None => engine.append(conv, &input, ask.sampling, proceed),
-            Some(repetition) => engine.append_lowered(conv, &input, ask.sampling, repetition, proceed),
+            None => engine.append(conv, input, ask.sampling, proceed),
+            Some(repetition) => engine.append_lowered(conv, input, ask.sampling, repetition, proceed),
         };
         let next = match next {
             Err(_) if in_prompt && stop::asked() => break StopReason::Interrupted,
@@ -94,7 +94,6 @@ pub(super) fn generate(engine: &mut Engine, tokenizer: &Tokenizer, ask: Ask<'_>)
         if engine.len(conv) == engine.facts().context {
             break StopReason::Context;
         }
-        input = vec![next];
     };
     let gen_time = first_token_at.map_or(Duration::ZERO, |at: Instant| at.elapsed());
     let prompt_time = first_token_at.map_or_else(|| start.elapsed(), |at| at.duration_since(start));

@@ -71,7 +71,7 @@ pub fn evaluate(engine: &mut Engine, ids: &[u32], layers: bool) -> Result<Result
     for chunk in ids.chunks(engine.facts().prompt_rows) {
         let start = engine.len(conv);
         let row = |(index, id): (usize, &u32)| Row::text(conv, start + index as u32, *id, Some(Sampling::GREEDY));
-        let step = Step { rows: chunk.iter().enumerate().map(row).collect() };
+        let step = Step::prompt(chunk.iter().enumerate().map(row).collect());
         engine.step(&step, |ports| {
             results.take(ports, layers)?;
             stop::check()

@@ -1,7 +1,9 @@
 //! What a person types. Each command is one file; what they share is here.
 
+mod bench;
 mod completions;
 mod config;
+mod convert;
 mod defaults;
 mod generate;
 mod inspect;
@@ -45,7 +47,9 @@ pub fn dispatch(cli: &Cli, baked: Baked) -> anyhow::Result<()> {
         Command::Run(args) => run::run(args, &environment, cli.verbose),
         Command::Eval(EvalCommand::Logits(args)) => logits::run(args, &environment, cli.verbose),
         Command::Eval(EvalCommand::Ppl(args)) => ppl::run(args, &environment, cli.verbose),
+        Command::Bench(args) => bench::run(args, &environment, cli.verbose),
         Command::Inspect(args) => inspect::run(args, &environment),
+        Command::Convert(args) => convert::run(args, &environment),
         Command::Plugins(args) => match &args.command {
             None => plugins::run(args, &environment),
             Some(PluginsCommand::New(args)) => plugins_new::run(args),
@@ -98,11 +102,13 @@ fn prepare_model(args: &ModelArgs, environment: &Environment, verbose: u8) -> Re
     // What a terminal's Ctrl-C ends as well is the child that opens the plugin: that is no fault of the plugin's.
     stop::check()?;
     let prepared = prepared.map_err(|error| with_source(error, &values))?;
-    let Facts { plugin, plugin_version, device, device_reason, precision, precision_reason, weight_bytes, .. } = prepared.facts();
+    let facts = prepared.facts();
+    let Facts { plugin, plugin_version, device, device_reason, precision, precision_reason, weight_bytes, threads, .. } = facts;
+    let kernels = facts.fast.map_or(String::new(), |level| format!(", {} kernels", level.name()));
     let (name, size) = (folder.name(), Bytes(*weight_bytes));
     say!(
         "model {name} ({size}); plugin {plugin} {plugin_version}; device {device} ({device_reason}); \
-         precision {precision} ({precision_reason})"
+         precision {precision} ({precision_reason}{kernels}); threads {threads}"
     );
     prepared.notes().iter().for_each(|note| say!("{note}"));
     if verbose > 0 {
@@ -126,6 +132,7 @@ fn open_request(values: &Values) -> Result<OpenRequest> {
         device: values.text(Key::Device).map(str::parse).transpose().map_err(within(Key::Device))?.unwrap_or_default(),
         precision: values.text(Key::Precision).map(str::parse).transpose().map_err(within(Key::Precision))?.unwrap_or_default(),
         context: values.whole(Key::Ctx).and_then(|positions| u32::try_from(positions).ok()),
+        threads: values.whole(Key::Threads).and_then(|threads| u32::try_from(threads).ok()),
         ..OpenRequest::default()
     };
     Ok(request)

@@ -73,7 +73,7 @@ fn score(engine: &mut Engine, ids: &[u32], sum: &mut Sum) -> Result<()> {
             let wanted = (at as usize + 1 < ids.len()).then_some(Sampling::GREEDY);
             Row::text(conv, at, *id, wanted)
         };
-        let step = Step { rows: chunk.iter().enumerate().map(row).collect() };
+        let step = Step::prompt(chunk.iter().enumerate().map(row).collect());
         engine.step(&step, |ports| {
             add(ports, &mut next, sum)?;
             stop::check()

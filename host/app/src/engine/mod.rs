@@ -13,7 +13,8 @@ use coli_chain::cpu::Ports;
 use coli_chain::program::OpTable;
 use coli_chain::{ConvId, Relay, Row, Step};
 use coli_plugin_api::program::ports;
-use coli_shaders::contract::Sampling;
+use coli_shaders::contract::{RowClass, Sampling};
+use coli_shaders::fast::Level;
 use coli_shaders::ops::sample;
 
 pub use find::{ModelFolder, discover_plugins, find_model};
@@ -38,6 +39,10 @@ pub struct Facts {
     pub precision: String,
     /// Why that precision.
     pub precision_reason: String,
+    /// The instructions of fast mode; `None` in exact mode.
+    pub fast: Option<Level>,
+    /// Threads.
+    pub threads: usize,
     /// Positions of the context.
     pub context: u32,
     /// The most that the model's context may have.
@@ -50,6 +55,24 @@ pub struct Facts {
     pub weight_bytes: u64,
     /// Bytes planned for weights, scratch memory and one full context.
     pub planned_bytes: u64,
+}
+
+/// Tokens to append.
+#[derive(Debug, Clone, Copy)]
+pub enum Input<'a> {
+    /// A prompt, or a part of one.
+    Prompt(&'a [u32]),
+    /// A token that was generated.
+    Next(&'a u32),
+}
+
+impl<'a> Input<'a> {
+    fn ids(self) -> &'a [u32] {
+        match self {
+            Self::Prompt(ids) => ids,
+            Self::Next(id) => std::slice::from_ref(id),
+        }
+    }
 }
 
 /// An open model.
@@ -96,9 +119,9 @@ impl Engine {
 
     /// Appends tokens to a conversation, in steps of at most `prompt_rows`, and gives the token that follows the last one.
     /// `proceed` is asked after each segment of each step, and may end the work with an error.
-    pub fn append(&mut self, conv: ConvId, ids: &[u32], sampling: Sampling, mut proceed: impl FnMut() -> Result<()>) -> Result<u32> {
+    pub fn append(&mut self, conv: ConvId, input: Input<'_>, sampling: Sampling, mut proceed: impl FnMut() -> Result<()>) -> Result<u32> {
         let mut sampled = None;
-        self.append_observed(conv, ids, sampling, |ports| {
+        self.append_observed(conv, input, sampling, |ports| {
             sampled = sampled_id(ports).or(sampled);
             proceed()
         })?;
@@ -110,20 +133,20 @@ impl Engine {
     pub fn append_lowered(
         &mut self,
         conv: ConvId,
-        ids: &[u32],
+        input: Input<'_>,
         sampling: Sampling,
         repetition: &mut Repetition,
         mut proceed: impl FnMut() -> Result<()>,
     ) -> Result<u32> {
         let mut logits = Vec::new();
         // The recorded choice is made as well; this one costs it least.
-        self.append_observed(conv, ids, Sampling::GREEDY, |ports| {
+        self.append_observed(conv, input, Sampling::GREEDY, |ports| {
             if let Some((columns, rows @ 1..)) = ports.get(ports::LOGITS) {
                 logits = columns.row(rows - 1).to_vec();
             }
             proceed()
         })?;
-        repetition.note(ids);
+        repetition.note(input.ids());
         logits.truncate(self.facts.vocab as usize);
         repetition.lower(&mut logits);
         let position = self.len(conv).checked_sub(1).ok_or_else(|| Error::run("there are no tokens to run"))?;
@@ -134,10 +157,12 @@ impl Engine {
     fn append_observed(
         &mut self,
         conv: ConvId,
-        ids: &[u32],
+        input: Input<'_>,
         sampling: Sampling,
         mut observe: impl FnMut(&Ports<'_>) -> Result<()>,
     ) -> Result<()> {
+        let ids = input.ids();
+        let class = if matches!(input, Input::Prompt(_)) { RowClass::Prompt } else { RowClass::Step };
         let mut done = 0;
         for chunk in ids.chunks(self.facts.prompt_rows) {
             let start = self.len(conv);
@@ -145,7 +170,7 @@ impl Engine {
                 let next = ids.get(done + index + 1).copied();
                 Row { next, ..Row::text(conv, start + index as u32, *id, next.is_none().then_some(sampling)) }
             });
-            let step = Step { rows: rows.collect() };
+            let step = Step { rows: rows.collect(), class };
             self.step(&step, &mut observe)?;
             done += chunk.len();
         }

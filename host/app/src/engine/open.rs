@@ -4,15 +4,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use coli_base::crew::Crew;
 use coli_base::{Error, Result};
 use coli_chain::state::PAGE_POSITIONS;
 use coli_chain::{Cutting, IdSource, Program, Relay};
 use coli_place::device::{DeviceFacts, DeviceRequest};
-use coli_place::precision::{PrecisionFacts, PrecisionRequest};
-use coli_place::{context, device, memory, precision, prompt};
+use coli_place::precision::{Precision, PrecisionFacts, PrecisionRequest};
+use coli_place::{context, device, memory, precision, prompt, threads};
 use coli_plugin_api::describe::{Container, DescribeRequest, Description, SegmentName};
 use coli_plugins::{ModelKind, PluginModel, Plugins, Selection};
 use coli_shaders::contract::WeightStore;
+use coli_shaders::fast::Level;
 use coli_store::{Checkpoint, Plan, Progress};
 
 use crate::patience::while_waiting_for;
@@ -28,6 +30,8 @@ pub struct OpenRequest {
     pub precision: PrecisionRequest,
     /// `--ctx`.
     pub context: Option<u32>,
+    /// `--threads`.
+    pub threads: Option<u32>,
     /// Whether the model's draft heads run too, where it has any.
     pub drafts: bool,
     /// Segments at which a new stage begins, with an executor and states of its own.
@@ -61,7 +65,8 @@ pub struct Described<'a> {
 pub fn prepare(path: &Path, plugins: &Plugins, request: &OpenRequest) -> Result<Prepared> {
     // What was asked for by name fails first: it needs no model.
     let device = device::choose(&request.device, DeviceFacts { vulkan_built: false })?;
-    let precision = precision::choose(request.precision, PrecisionFacts { fast_kernels: false })?;
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let threads = threads::choose(request.threads, processors)?;
     let Described { checkpoint, selection, model, mut description } = describe(path, plugins)?;
     if !request.drafts {
         description.segments.retain(|name| !matches!(name, SegmentName::Draft(_)));
@@ -75,8 +80,9 @@ pub fn prepare(path: &Path, plugins: &Plugins, request: &OpenRequest) -> Result<
 
     let context = context::choose(request.context, description.context_max)?;
     let prompt_rows = prompt::chunk_rows(context.value).value as usize;
-    let conversation = Relay::conversation_bytes(&program, PAGE_POSITIONS, context.value).0;
     let plan = plan(&checkpoint, &program)?;
+    let precision = precision::choose(request.precision, PrecisionFacts { quantized: plan.formats().any(|f| f.panel().is_some()) });
+    let conversation = Relay::conversation_bytes(&program, precision.value == Precision::Fast, PAGE_POSITIONS, context.value).0;
     let scratch = program.scratch_bytes(prompt_rows, OUTS_MAX).0;
     let own_weights = own_ops::weight_bytes(manifest, &description, &recordings);
     let facts = Facts {
@@ -86,6 +92,8 @@ pub fn prepare(path: &Path, plugins: &Plugins, request: &OpenRequest) -> Result<
         device_reason: device.reason,
         precision: precision.value.to_string(),
         precision_reason: precision.reason,
+        fast: (precision.value == Precision::Fast).then(Level::best),
+        threads: threads.value,
         context: context.value,
         context_max: description.context_max,
         vocab: description.vocab,
@@ -159,6 +167,8 @@ impl Prepared {
             page_positions: PAGE_POSITIONS,
             context: self.facts.context,
             ids: Some(Arc::new(PluginIds(self.model))),
+            crew: Arc::new(Crew::new(self.facts.threads)?),
+            fast: self.facts.fast,
         };
         let relay = Relay::new(Arc::new(self.program), &weights, &cutting)?;
         Ok(Engine { facts: self.facts, relay })

@@ -59,8 +59,7 @@ impl Advance {
             Some(before) => {
                 let values = pool.take()?;
                 for arena in 0..pool.arenas() {
-                    let numbers = pool.numbers(arena, before).len();
-                    pool.copy(arena, before, &values, numbers);
+                    pool.copy_all(arena, before, &values);
                 }
                 values
             }
@@ -74,10 +73,9 @@ impl Advance {
         let next = self.next.get_mut(arena).filter(|next| **next == pos && pos < self.end)?;
         *next += 1;
         if let Some((_, kept)) = self.kept.iter().find(|(len, _)| *len == pos) {
-            let numbers = pool.numbers(arena, kept).len();
-            pool.copy(arena, &self.values, kept, numbers);
+            pool.copy_all(arena, &self.values, kept);
         }
-        Some(pool.numbers_mut(arena, &self.values))
+        pool.numbers_mut(arena, &self.values)
     }
 
     /// The first accumulator that has not seen every row, and the position where it stands.

@@ -36,7 +36,7 @@ use coli_plugin_api::program::StateId;
 pub(crate) use access::OpStates;
 use conversation::{Conversation, Growth};
 pub(crate) use history::History;
-use pool::Pool;
+use pool::{Form, Len, Pool};
 use table::Class;
 
 /// Positions of a page, where no test asks for less.
@@ -92,6 +92,8 @@ pub struct States {
     context_max: u32,
     /// Where each state is.
     places: Vec<Place>,
+    /// Numbers of a row of each state; 0 for an accumulator.
+    widths: Vec<usize>,
     classes: Vec<Class>,
     accumulators: Pool,
     conversations: Vec<Option<Conversation>>,
@@ -104,13 +106,19 @@ pub struct States {
 impl States {
     /// No conversations yet. `page_positions` is [`PAGE_POSITIONS`] but in tests; `context_max` bounds every conversation.
     pub fn new(description: &Description, page_positions: u32, context_max: u32) -> Self {
-        Self::of(description, |_| true, page_positions, context_max)
+        Self::of(description, |_| true, |_| false, page_positions, context_max)
     }
 
-    /// Room for the states that `held` names; the others are on another executor.
-    pub(crate) fn of(description: &Description, held: impl Fn(StateId) -> bool, page_positions: u32, context_max: u32) -> Self {
+    /// Room for the states that `held` names; the others are on another executor. Rows of those that `half` names are stored as binary16.
+    pub(crate) fn of(
+        description: &Description,
+        held: impl Fn(StateId) -> bool,
+        half: impl Fn(StateId) -> bool,
+        page_positions: u32,
+        context_max: u32,
+    ) -> Self {
         assert!(page_positions > 0, "a page has positions");
-        let mut classes: Vec<(u32, Keep, Vec<usize>)> = vec![];
+        let mut classes: Vec<(u32, Keep, Vec<(usize, Form)>)> = vec![];
         let mut accumulators = vec![];
         let mut places = vec![];
         for (index, state) in description.states.iter().enumerate() {
@@ -121,20 +129,26 @@ impl States {
                         classes.push((*stride, *keep, vec![]));
                         classes.len() - 1
                     });
-                    let widths = &mut classes[class].2;
-                    widths.push(parts.iter().map(|part| part.width as usize).sum());
-                    Place::Rows { class, arena: widths.len() - 1 }
+                    let rows = &mut classes[class].2;
+                    let form = if half(StateId(index as u32)) { Form::Half } else { Form::Whole };
+                    rows.push((parts.iter().map(|part| part.width as usize).sum(), form));
+                    Place::Rows { class, arena: rows.len() - 1 }
                 }
                 StateKind::Accumulator { shape } => {
-                    accumulators.push(shape.iter().map(|len| *len as usize).product());
+                    accumulators.push(Len::whole(shape.iter().map(|len| *len as usize).product()));
                     Place::Accumulator { arena: accumulators.len() - 1 }
                 }
             });
         }
-        let classes = classes.into_iter().map(|(stride, keep, widths)| Class::new(stride, keep, page_positions, widths));
+        let classes = classes.into_iter().map(|(stride, keep, rows)| Class::new(stride, keep, page_positions, rows));
         let accumulators = Pool::new("conversation's accumulators".into(), accumulators);
         let classes = classes.collect();
-        Self { context_max, places, classes, accumulators, conversations: vec![], growing: vec![], owner: Arc::default() }
+        let width = |kind: &StateKind| match kind {
+            StateKind::Rows { parts, .. } => parts.iter().map(|part| part.width as usize).sum(),
+            StateKind::Accumulator { .. } => 0,
+        };
+        let widths = description.states.iter().map(|state| width(&state.kind)).collect();
+        Self { context_max, places, widths, classes, accumulators, conversations: vec![], growing: vec![], owner: Arc::default() }
     }
 
     /// Memory that a conversation of `positions` takes: its rows, and three values of its accumulators, which are the one before the last
@@ -188,8 +202,9 @@ impl States {
     }
 
     /// A row of a rows state, of the step that runs now or an earlier one.
-    pub(crate) fn step_row(&self, id: StateId, conv: u32, index: u32) -> Option<&[f32]> {
-        access::row(self, *self.places.get(id.0 as usize)?, conv, index)
+    pub(crate) fn step_row(&self, id: StateId, conv: u32, index: u32) -> Option<Vec<f32>> {
+        let (place, width) = (self.places.get(id.0 as usize)?, self.widths.get(id.0 as usize)?);
+        access::numbers(self, *place, conv, index, *width)
     }
 
     /// A conversation's tokens, those of a step that has not ended included.

@@ -8,6 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use coli_base::units::Bytes;
 use coli_base::{Error, Result};
+use coli_shaders::contract::Stored;
+use half::f16;
+use half::slice::{HalfBitsSliceExt as _, HalfFloatSliceExt as _};
 
 /// Numbers of pages that nobody holds.
 #[derive(Debug, Default)]
@@ -46,23 +49,57 @@ impl Page {
     }
 }
 
+/// How the numbers of an arena are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// f32.
+    Whole,
+    /// binary16.
+    Half,
+}
+
+/// Numbers of a page, and their form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Len {
+    pub numbers: usize,
+    pub form: Form,
+}
+
+impl Len {
+    pub fn whole(numbers: usize) -> Self {
+        Self { numbers, form: Form::Whole }
+    }
+
+    fn bytes(self) -> u64 {
+        let bytes = if self.form == Form::Whole { 4 } else { 2 };
+        (self.numbers as u64).saturating_mul(bytes)
+    }
+}
+
+/// Pages of an arena, by page number.
+#[derive(Debug)]
+enum Arena {
+    Whole(Vec<Box<[f32]>>),
+    Half(Vec<Box<[u16]>>),
+}
+
 /// Pages of several arenas under one set of numbers.
 #[derive(Debug)]
 pub(super) struct Pool {
     /// What a page is, for the error when there is no memory for another.
     what: String,
-    /// Numbers of a page in each arena.
-    lens: Vec<usize>,
-    /// Pages of each arena, by page number.
-    arenas: Vec<Vec<Box<[f32]>>>,
+    /// A page in each arena.
+    lens: Vec<Len>,
+    arenas: Vec<Arena>,
     /// Pages made so far; the next page's number.
     made: usize,
     free: Arc<Free>,
 }
 
 impl Pool {
-    pub fn new(what: String, lens: Vec<usize>) -> Self {
-        let arenas = lens.iter().map(|_| vec![]).collect();
+    pub fn new(what: String, lens: Vec<Len>) -> Self {
+        let arena = |len: &Len| if len.form == Form::Whole { Arena::Whole(vec![]) } else { Arena::Half(vec![]) };
+        let arenas = lens.iter().map(arena).collect();
         Self { what, lens, arenas, made: 0, free: Arc::default() }
     }
 
@@ -78,7 +115,7 @@ impl Pool {
 
     /// Memory of a page in all arenas.
     pub fn page_bytes(&self) -> u64 {
-        self.lens.iter().fold(0, |bytes, len| (*len as u64).saturating_mul(4).saturating_add(bytes))
+        self.lens.iter().fold(0, |bytes, len| len.bytes().saturating_add(bytes))
     }
 
     /// Pages that somebody holds.
@@ -90,7 +127,12 @@ impl Pool {
     /// A page that nobody else holds, filled with a number.
     pub fn filled(&mut self, with: f32) -> Result<Page> {
         let page = self.take()?;
-        self.arenas.iter_mut().for_each(|arena| arena[page.number].fill(with));
+        for arena in &mut self.arenas {
+            match arena {
+                Arena::Whole(pages) => pages[page.number].fill(with),
+                Arena::Half(pages) => pages[page.number].fill(f16::from_f32(with).to_bits()),
+            }
+        }
         Ok(page)
     }
 
@@ -105,34 +147,85 @@ impl Pool {
     fn make(&mut self) -> Result<usize> {
         let mut added = Vec::with_capacity(self.lens.len());
         for len in &self.lens {
-            let mut rows = Vec::new();
-            rows.try_reserve_exact(*len).map_err(|_| {
-                let (what, bytes) = (&self.what, Bytes(*len as u64 * 4));
+            let page = match len.form {
+                Form::Whole => zeroed(len.numbers).map(|page| Arena::Whole(vec![page])),
+                Form::Half => zeroed(len.numbers).map(|page| Arena::Half(vec![page])),
+            };
+            added.push(page.ok_or_else(|| {
+                let (what, bytes) = (&self.what, Bytes(len.bytes()));
                 Error::run(format!("no memory for another {what} ({bytes} a layer): make the context smaller with --ctx"))
-            })?;
-            rows.resize(*len, 0.0);
-            added.push(rows.into_boxed_slice());
+            })?);
         }
-        self.arenas.iter_mut().zip(added).for_each(|(arena, rows)| arena.push(rows));
+        for (arena, page) in self.arenas.iter_mut().zip(added) {
+            match (arena, page) {
+                (Arena::Whole(pages), Arena::Whole(page)) => pages.extend(page),
+                (Arena::Half(pages), Arena::Half(page)) => pages.extend(page),
+                _ => unreachable!("both were made from one list of forms"),
+            }
+        }
         self.made += 1;
         Ok(self.made - 1)
     }
 
-    /// A page's numbers in an arena.
-    pub fn numbers(&self, arena: usize, page: &Page) -> &[f32] {
-        &self.arenas[arena][page.number]
+    /// A page of an arena.
+    pub fn stored(&self, arena: usize, page: &Page) -> Stored<'_> {
+        match &self.arenas[arena] {
+            Arena::Whole(pages) => Stored::Whole(&pages[page.number]),
+            Arena::Half(pages) => Stored::Half(&pages[page.number]),
+        }
+    }
+
+    /// Writes numbers into a page from `at` on.
+    pub fn put(&mut self, arena: usize, page: &Page, at: usize, numbers: &[f32]) {
+        match &mut self.arenas[arena] {
+            Arena::Whole(pages) => pages[page.number][at..at + numbers.len()].copy_from_slice(numbers),
+            Arena::Half(pages) => {
+                let to = &mut pages[page.number][at..at + numbers.len()];
+                to.reinterpret_cast_mut::<f16>().convert_from_f32_slice(numbers);
+            }
+        }
+    }
+
+    /// A page's numbers in an arena of whole numbers.
+    pub fn numbers(&self, arena: usize, page: &Page) -> Option<&[f32]> {
+        match &self.arenas[arena] {
+            Arena::Whole(pages) => Some(&pages[page.number]),
+            Arena::Half(_) => None,
+        }
     }
 
     /// The same for writing.
-    pub fn numbers_mut(&mut self, arena: usize, page: &Page) -> &mut [f32] {
-        &mut self.arenas[arena][page.number]
+    pub fn numbers_mut(&mut self, arena: usize, page: &Page) -> Option<&mut [f32]> {
+        match &mut self.arenas[arena] {
+            Arena::Whole(pages) => Some(&mut pages[page.number]),
+            Arena::Half(_) => None,
+        }
     }
 
     /// Copies the first numbers of a page to another, in one arena.
     pub fn copy(&mut self, arena: usize, from: &Page, to: &Page, len: usize) {
-        let pages = &mut self.arenas[arena];
-        if let Ok([from, to]) = pages.get_disjoint_mut([from.number, to.number]) {
-            to[..len].copy_from_slice(&from[..len]);
+        match &mut self.arenas[arena] {
+            Arena::Whole(pages) => copy(pages, from, to, len),
+            Arena::Half(pages) => copy(pages, from, to, len),
         }
     }
+
+    /// Copies all numbers of a page.
+    pub fn copy_all(&mut self, arena: usize, from: &Page, to: &Page) {
+        self.copy(arena, from, to, self.lens[arena].numbers);
+    }
+}
+
+fn copy<T: Copy>(pages: &mut [Box<[T]>], from: &Page, to: &Page, len: usize) {
+    if let Ok([from, to]) = pages.get_disjoint_mut([from.number, to.number]) {
+        to[..len].copy_from_slice(&from[..len]);
+    }
+}
+
+/// `None` where there is no memory for them.
+fn zeroed<T: Clone + Default>(len: usize) -> Option<Box<[T]>> {
+    let mut numbers = Vec::new();
+    numbers.try_reserve_exact(len).ok()?;
+    numbers.resize(len, T::default());
+    Some(numbers.into_boxed_slice())
 }

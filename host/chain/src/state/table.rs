@@ -8,8 +8,9 @@ use std::collections::VecDeque;
 
 use coli_base::Result;
 use coli_plugin_api::describe::Keep;
+use coli_shaders::contract::Stored;
 
-use super::pool::{Page, Pool};
+use super::pool::{Form, Len, Page, Pool};
 
 /// Positions that a conversation may always go back, beyond what its next row may read.
 pub(super) const SLACK: u32 = 8;
@@ -20,7 +21,7 @@ pub(super) struct Class {
     pub stride: u32,
     pub keep: Keep,
     /// Rows of a page.
-    page_rows: u32,
+    pub page_rows: u32,
     /// Numbers of a row of each of its states.
     widths: Vec<usize>,
     pub pool: Pool,
@@ -28,10 +29,11 @@ pub(super) struct Class {
 
 impl Class {
     /// A page has `page_positions`, or `stride` if that is more, rounded up to whole groups.
-    pub fn new(stride: u32, keep: Keep, page_positions: u32, widths: Vec<usize>) -> Self {
+    pub fn new(stride: u32, keep: Keep, page_positions: u32, rows: Vec<(usize, Form)>) -> Self {
         let page_rows = page_positions.div_ceil(stride);
         let what = format!("{} positions of the cache", u64::from(page_rows) * u64::from(stride));
-        let lens = widths.iter().map(|width| width * page_rows as usize).collect();
+        let lens = rows.iter().map(|(width, form)| Len { numbers: width * page_rows as usize, form: *form }).collect();
+        let widths = rows.into_iter().map(|(width, _)| width).collect();
         Self { stride, keep, page_rows, widths, pool: Pool::new(what, lens) }
     }
 
@@ -132,16 +134,37 @@ impl Table {
         self.low = self.low.max(self.gone * class.page_rows);
     }
 
-    /// The numbers of a row, `None` where there is no room for it.
+    /// The numbers of a row, `None` where there is no room for it, or where it is not stored as f32.
     pub fn row<'a>(&self, class: &'a Class, arena: usize, index: u32) -> Option<&'a [f32]> {
         let (page, at) = self.locate(class, arena, index)?;
-        Some(&class.pool.numbers(arena, page)[at])
+        Some(&class.pool.numbers(arena, page)?[at])
     }
 
     /// The same for writing.
     pub fn row_mut<'a>(&self, class: &'a mut Class, arena: usize, index: u32) -> Option<&'a mut [f32]> {
         let (page, at) = self.locate(class, arena, index)?;
-        Some(&mut class.pool.numbers_mut(arena, page)[at])
+        Some(&mut class.pool.numbers_mut(arena, page)?[at])
+    }
+
+    /// A page as it is stored.
+    pub fn page<'a>(&self, class: &'a Class, arena: usize, page: u32) -> Option<Stored<'a>> {
+        let page = self.pages.get(page.checked_sub(self.gone)? as usize)?;
+        Some(class.pool.stored(arena, page))
+    }
+
+    /// Whether there is room for a row.
+    pub fn has(&self, class: &Class, index: u32) -> bool {
+        (index / class.page_rows).checked_sub(self.gone).is_some_and(|page| (page as usize) < self.pages.len())
+    }
+
+    /// Writes a part of a row, from a column; `false` where there is no room for it.
+    pub fn put(&self, class: &mut Class, arena: usize, index: u32, col0: usize, numbers: &[f32]) -> bool {
+        let Some((page, at)) = self.locate(class, arena, index) else { return false };
+        let fits = at.len().checked_sub(col0).is_some_and(|room| room >= numbers.len());
+        if fits {
+            class.pool.put(arena, page, at.start + col0, numbers);
+        }
+        fits
     }
 
     fn locate(&self, class: &Class, arena: usize, index: u32) -> Option<(&Page, std::ops::Range<usize>)> {

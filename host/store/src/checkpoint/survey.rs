@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use coli_base::{Error, Result};
-use coli_plugin_api::describe::Container;
 use serde_json::json;
 
-use super::{
-    Checkpoint, INDEX, INDEX_BYTES_MAX, NEEDED, SINGLE, check_folder, claims, gguf_within, is_gguf, of_gguf, optional_object, read_json,
-};
+use super::folder::{Folder, claims};
+use super::{Checkpoint, INDEX, INDEX_BYTES_MAX, NEEDED, SINGLE, check_folder, gguf_within, is_gguf, is_unfinished, of_gguf, optional_object, read_json};
 use crate::gguf;
+use crate::quantization::{self, Quantization};
 
 const CONFIG: &str = "config.json";
 const TOKENIZER: &str = "tokenizer.json";
@@ -42,12 +41,20 @@ pub fn survey(path: &Path) -> Result<Survey> {
 
 fn survey_folder(dir: &Path) -> Result<Survey> {
     let mut missing = Vec::new();
+    if is_unfinished(dir) {
+        missing.push("the rest of an unfinished conversion".to_owned());
+    }
     let config = optional_object(&dir.join(CONFIG))?;
     let has_config = config.is_some();
     if !has_config {
         missing.push(CONFIG.to_owned());
     }
-    let mut checkpoint = Checkpoint::new(dir, dir, Container::Hf, config.unwrap_or_else(|| json!({})));
+    let config = config.unwrap_or_else(|| json!({}));
+    let quantization = quantization::read(&config).unwrap_or_else(|error| {
+        missing.push(error.within(CONFIG).text);
+        Quantization::default()
+    });
+    let mut folder = Folder::new(dir);
     let index = if dir.join(SINGLE).exists() { None } else { read_json(&dir.join(INDEX), INDEX_BYTES_MAX)? };
     let names: BTreeSet<String> = match &index {
         _ if dir.join(SINGLE).exists() => [SINGLE.to_owned()].into(),
@@ -55,7 +62,7 @@ fn survey_folder(dir: &Path) -> Result<Survey> {
             let claims = claims(index).map_err(|error| error.within(format_args!("`{}`", dir.join(INDEX).display())))?;
             claims.into_values().map(str::to_owned).collect()
         }
-        None => checkpoint.names()?,
+        None => folder.names()?,
     };
     if names.is_empty() {
         if !has_config {
@@ -66,13 +73,20 @@ fn survey_folder(dir: &Path) -> Result<Survey> {
     for name in names {
         if !dir.join(&name).exists() {
             missing.push(name);
-        } else if let Err(error) = checkpoint.add_file(&name) {
+        } else if let Err(error) = folder.add_file(&name) {
             missing.push(error.text);
         }
     }
     if !dir.join(TOKENIZER).exists() {
         missing.push(TOKENIZER.to_owned());
     }
+    let (checkpoint, faults) = folder.finish(config, quantization);
+    // One is enough to see what is wrong; there may be one for every tensor.
+    let more = faults.len().saturating_sub(1);
+    missing.extend(faults.into_iter().take(1).map(|fault| match more {
+        0 => fault.text,
+        more => format!("{}; and {more} more like it", fault.text),
+    }));
     Ok(Survey { checkpoint, missing })
 }
 

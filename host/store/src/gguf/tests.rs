@@ -244,7 +244,7 @@ fn the_alignment_is_believed_if_it_is_one() {
     let made = Made { alignment: 256, ..with(&256u32.to_le_bytes(), U32) };
     let made = made.tensor("a", &[1], 0, &numbers(7, 1)).tensor("b", &[1], 0, &numbers(8, 1));
     let checkpoint = made.open().1.unwrap();
-    assert!(checkpoint.tensors().iter().all(|tensor| tensor.offset % 256 == 0));
+    assert!(checkpoint.tensors().iter().all(|tensor| tensor.values.offset % 256 == 0));
     let weights = Plan::new(&checkpoint, &describe(&[1], View::tensor("b"))).unwrap().load(&mut |_, _| Ok(())).unwrap();
     assert_eq!(weights.weight(WeightId(0)).unwrap().decode(), [8.0]);
 }
@@ -381,7 +381,7 @@ fn holds(bytes: &[u8]) {
     let held: u64 = checkpoint.tensors().iter().map(|tensor| tensor.bytes).sum();
     assert!(held <= bytes.len() as u64);
     for tensor in checkpoint.tensors() {
-        assert!(tensor.offset + tensor.bytes <= bytes.len() as u64);
+        assert!(tensor.values.offset + tensor.bytes <= bytes.len() as u64);
         if let [len] = tensor.shape[..] {
             let plan = Plan::new(&checkpoint, &describe(&[len as u32], View::tensor(&tensor.name)));
             if let Ok(plan) = plan {

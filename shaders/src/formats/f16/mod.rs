@@ -7,7 +7,8 @@
 
 use super::Entry;
 
-pub(super) static ENTRY: Entry = Entry { encode: Some(encode), ..Entry::plain("f16", |cols| cols.checked_mul(2), decode) };
+pub(super) static ENTRY: Entry =
+    Entry { encode: Some(encode), ..Entry::plain("f16", include_str!("decode.glsl"), |cols| cols.checked_mul(2), decode) };
 
 fn decode(bytes: &[u8], _: &[u8], out: &mut [f32]) {
     for (number, value) in bytes.as_chunks::<2>().0.iter().zip(out) {

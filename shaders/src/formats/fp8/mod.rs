@@ -10,6 +10,8 @@
 //! through blocks. The values of e4m3fn are exact in f32, so decoding rounds once, the product in f32; the reference (transformers'
 //! `_dequantize_fp8_weight`, dtype float32) likewise: equal bits.
 
+mod fast;
+
 use super::scales::{self, Bf16, F32, Scale, Ue8m0};
 use super::{Entry, Format};
 
@@ -36,35 +38,46 @@ const fn e4m3(code: u8) -> f32 {
     }
 }
 
+/// The decoder of a variant: columns of a scale, 0 for all, and a scale's bytes.
+macro_rules! glsl {
+    ($group:literal, $bytes:literal) => {
+        concat!("#define FMT_GROUP ", $group, "\n#define FMT_SCALE_BYTES ", $bytes, "\n", include_str!("decode.glsl"))
+    };
+}
+
 /// Scales of a row of their own for every row, for every `COLS` columns.
-const fn rows<S: Scale, const COLS: usize>(name: &'static str) -> Entry {
-    Entry { scale_bytes: scales::bytes::<S, COLS>, ..Entry::plain(name, Some, decode::<S, COLS>) }
+const fn rows<S: Scale, const COLS: usize>(name: &'static str, glsl: &'static str) -> Entry {
+    Entry {
+        scale_bytes: scales::bytes::<S, COLS>,
+        decode_at: Some(fast::decode::<S, COLS>),
+        ..Entry::plain(name, glsl, Some, decode::<S, COLS>)
+    }
 }
 
 /// Scales for blocks of `SIDE` rows and columns.
-const fn blocks<S: Scale, const SIDE: usize>(name: &'static str, per_row: &'static Entry) -> Entry {
-    Entry { scale_rows: SIDE, per_row: Some(per_row), ..rows::<S, SIDE>(name) }
+const fn blocks<S: Scale, const SIDE: usize>(name: &'static str, glsl: &'static str, per_row: &'static Entry) -> Entry {
+    Entry { scale_rows: SIDE, per_row: Some(per_row), ..rows::<S, SIDE>(name, glsl) }
 }
 
 static PER_ROW: [Entry; 9] = [
-    rows::<F32, 128>("fp8-1x128-f32"),
-    rows::<Bf16, 128>("fp8-1x128-bf16"),
-    rows::<Ue8m0, 128>("fp8-1x128-ue8m0"),
-    rows::<F32, 32>("fp8-1x32-f32"),
-    rows::<Bf16, 32>("fp8-1x32-bf16"),
-    rows::<Ue8m0, 32>("fp8-1x32-ue8m0"),
-    rows::<F32, { scales::ROW }>("fp8-row-f32"),
-    rows::<Bf16, { scales::ROW }>("fp8-row-bf16"),
-    rows::<Ue8m0, { scales::ROW }>("fp8-row-ue8m0"),
+    rows::<F32, 128>("fp8-1x128-f32", glsl!(128, 4)),
+    rows::<Bf16, 128>("fp8-1x128-bf16", glsl!(128, 2)),
+    rows::<Ue8m0, 128>("fp8-1x128-ue8m0", glsl!(128, 1)),
+    rows::<F32, 32>("fp8-1x32-f32", glsl!(32, 4)),
+    rows::<Bf16, 32>("fp8-1x32-bf16", glsl!(32, 2)),
+    rows::<Ue8m0, 32>("fp8-1x32-ue8m0", glsl!(32, 1)),
+    rows::<F32, { scales::ROW }>("fp8-row-f32", glsl!(0, 4)),
+    rows::<Bf16, { scales::ROW }>("fp8-row-bf16", glsl!(0, 2)),
+    rows::<Ue8m0, { scales::ROW }>("fp8-row-ue8m0", glsl!(0, 1)),
 ];
 
 static BLOCKS: [Entry; 6] = [
-    blocks::<F32, 128>("fp8-128x128-f32", &PER_ROW[0]),
-    blocks::<Bf16, 128>("fp8-128x128-bf16", &PER_ROW[1]),
-    blocks::<Ue8m0, 128>("fp8-128x128-ue8m0", &PER_ROW[2]),
-    blocks::<F32, 32>("fp8-32x32-f32", &PER_ROW[3]),
-    blocks::<Bf16, 32>("fp8-32x32-bf16", &PER_ROW[4]),
-    blocks::<Ue8m0, 32>("fp8-32x32-ue8m0", &PER_ROW[5]),
+    blocks::<F32, 128>("fp8-128x128-f32", glsl!(128, 4), &PER_ROW[0]),
+    blocks::<Bf16, 128>("fp8-128x128-bf16", glsl!(128, 2), &PER_ROW[1]),
+    blocks::<Ue8m0, 128>("fp8-128x128-ue8m0", glsl!(128, 1), &PER_ROW[2]),
+    blocks::<F32, 32>("fp8-32x32-f32", glsl!(32, 4), &PER_ROW[3]),
+    blocks::<Bf16, 32>("fp8-32x32-bf16", glsl!(32, 2), &PER_ROW[4]),
+    blocks::<Ue8m0, 32>("fp8-32x32-ue8m0", glsl!(32, 1), &PER_ROW[5]),
 ];
 
 /// Named as they are printed.

@@ -10,6 +10,8 @@
 //! The layout is the source engine's (its format 5), bit order as its converter writes it (JustVugg/colibri, `quant_int3_g64` of
 //! `c/tools/convert_fp8_to_int4.py`). Decoding rounds once, the product. Cases: planes unpacked by compressed-tensors.
 
+mod panel;
+
 use super::{Entry, scales};
 
 const GROUP: usize = 64;
@@ -20,8 +22,9 @@ const BLOCK: usize = LOW + HIGH;
 const _: () = assert!(LOW == 16 && HIGH == 8 && BLOCK == 24);
 
 pub(super) static ENTRY: Entry = Entry {
+    panel: Some(panel::PANEL),
     scale_bytes: scales::bytes::<scales::F32, GROUP>,
-    ..Entry::plain("int3-g64", |cols| cols.div_ceil(GROUP).checked_mul(BLOCK), decode)
+    ..Entry::plain("int3-g64", include_str!("decode.glsl"), |cols| cols.div_ceil(GROUP).checked_mul(BLOCK), decode)
 };
 
 fn decode(values: &[u8], scales: &[u8], out: &mut [f32]) {

@@ -17,21 +17,38 @@
 //!
 //! Encoded, two's complement apart: `s = absmax / 7`, `v = w / s` rounded half to even; see [`scales::quantize`].
 
+#[cfg(target_arch = "x86_64")]
+mod fast;
+mod panel;
+
 use super::{Entry, scales};
+use crate::fast::panel::Panel;
 
 mod planar;
 
 pub(super) use planar::ENTRY as G64_PLANAR;
 
-pub(super) static ROW: Entry = Entry { encode: Some(encode::<{ scales::ROW }>), ..pairs::<{ scales::ROW }, 8>("int4-row") };
-pub(super) static G64: Entry = Entry { encode: Some(encode::<64>), ..pairs::<64, 8>("int4-g64") };
-pub(super) static ROW_TC: Entry = pairs::<{ scales::ROW }, 0>("int4-row-tc");
-pub(super) static G64_TC: Entry = pairs::<64, 0>("int4-g64-tc");
+/// The decoder of a variant: columns of a group, 0 for all, and what is added to a number.
+macro_rules! glsl {
+    ($group:literal, $zero:literal) => {
+        concat!("#define FMT_GROUP ", $group, "\n#define FMT_ZERO ", $zero, "\n", include_str!("decode.glsl"))
+    };
+}
+
+pub(super) static ROW: Entry =
+    Entry { encode: Some(encode::<{ scales::ROW }>), ..pairs::<{ scales::ROW }, 8>("int4-row", glsl!(0, 8), panel::ROW) };
+pub(super) static G64: Entry = Entry { encode: Some(encode::<64>), ..pairs::<64, 8>("int4-g64", glsl!(64, 8), panel::G64) };
+pub(super) static ROW_TC: Entry = pairs::<{ scales::ROW }, 0>("int4-row-tc", glsl!(0, 0), panel::ROW_TC);
+pub(super) static G64_TC: Entry = pairs::<64, 0>("int4-g64-tc", glsl!(64, 0), panel::G64_TC);
 
 /// Pairs that store `v + ZERO`, modulo 16.
-const fn pairs<const GROUP: usize, const ZERO: u8>(name: &'static str) -> Entry {
+const fn pairs<const GROUP: usize, const ZERO: u8>(name: &'static str, glsl: &'static str, panel: Panel) -> Entry {
     let row_bytes = |cols: usize| Some(cols.div_ceil(2));
-    Entry { scale_bytes: scales::bytes::<scales::F32, GROUP>, ..Entry::plain(name, row_bytes, decode::<GROUP, ZERO>) }
+    Entry {
+        panel: Some(panel),
+        scale_bytes: scales::bytes::<scales::F32, GROUP>,
+        ..Entry::plain(name, glsl, row_bytes, decode::<GROUP, ZERO>)
+    }
 }
 
 /// The number of a code in the low nibble; the high one is ignored.

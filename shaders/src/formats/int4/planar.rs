@@ -11,9 +11,10 @@ const ZEROS: u8 = 0x88;
 const _: () = assert!(PLANE == 32 && ZEROS == ZERO << 4 | ZERO);
 
 pub(in super::super) static ENTRY: Entry = Entry {
+    panel: Some(super::panel::PLANAR),
     scale_bytes: scales::bytes::<scales::F32, GROUP>,
     encode: Some(encode),
-    ..Entry::plain("int4-g64-planar", |cols| cols.div_ceil(GROUP).checked_mul(PLANE), decode)
+    ..Entry::plain("int4-g64-planar", include_str!("planar.glsl"), |cols| cols.div_ceil(GROUP).checked_mul(PLANE), decode)
 };
 
 fn decode(values: &[u8], scales: &[u8], out: &mut [f32]) {

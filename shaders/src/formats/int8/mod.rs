@@ -9,14 +9,25 @@
 //!
 //! Encoded: `s = absmax / 127`, `q = w / s` rounded half to even; see [`scales::quantize`].
 
-use super::{Entry, scales};
+#[cfg(target_arch = "x86_64")]
+mod fast;
+mod panel;
 
-const fn entry<const GROUP: usize>(name: &'static str) -> Entry {
-    Entry { scale_bytes: scales::bytes::<scales::F32, GROUP>, encode: Some(encode::<GROUP>), ..Entry::plain(name, Some, decode::<GROUP>) }
+use super::{Entry, scales};
+use crate::fast::panel::Panel;
+
+const fn entry<const GROUP: usize>(name: &'static str, glsl: &'static str, panel: Panel) -> Entry {
+    Entry {
+        panel: Some(panel),
+        scale_bytes: scales::bytes::<scales::F32, GROUP>,
+        encode: Some(encode::<GROUP>),
+        ..Entry::plain(name, glsl, Some, decode::<GROUP>)
+    }
 }
 
-pub(super) static ROW: Entry = entry::<{ scales::ROW }>("int8-row");
-pub(super) static G64: Entry = entry::<64>("int8-g64");
+pub(super) static ROW: Entry =
+    entry::<{ scales::ROW }>("int8-row", concat!("#define FMT_GROUP 0\n", include_str!("decode.glsl")), panel::ROW);
+pub(super) static G64: Entry = entry::<64>("int8-g64", concat!("#define FMT_GROUP 64\n", include_str!("decode.glsl")), panel::G64);
 
 fn decode<const GROUP: usize>(values: &[u8], scales: &[u8], out: &mut [f32]) {
     for (number, value) in out.iter_mut().zip(values) {

@@ -9,6 +9,8 @@
 //!
 //! The grid is `iq_tables::IQ1`. In f32, in the reference's order (gguf `IQ1_M`): equal bits.
 
+mod panel;
+
 use super::iq_tables::IQ1;
 use super::{Entry, blocks, iq};
 
@@ -17,8 +19,10 @@ const BYTES: usize = COLS / 8 + COLS / 16 + COLS / 32;
 
 const _: () = assert!(BYTES == 56);
 
-pub(super) static ENTRY: Entry =
-    Entry::plain("iq1_m", blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| blocks::decode::<COLS, BYTES>(bytes, out, block));
+pub(super) static ENTRY: Entry = Entry::plain("iq1_m", include_str!("decode.glsl"), blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| {
+    blocks::decode::<COLS, BYTES>(bytes, out, block)
+})
+.fast(panel::PANEL);
 
 fn block(bytes: &[u8; BYTES], out: &mut [f32; COLS]) {
     let words = [48, 50, 52, 54].map(|at| blocks::word(bytes, at));

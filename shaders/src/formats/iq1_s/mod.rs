@@ -9,6 +9,10 @@
 //!
 //! The grid is `iq_tables::IQ1`. In f32, in the reference's order (gguf `IQ1_S`): equal bits.
 
+mod panel;
+
+pub(super) use panel::GRID;
+
 use super::iq_tables::IQ1;
 use super::{Entry, blocks, iq};
 
@@ -17,8 +21,10 @@ const BYTES: usize = 2 + COLS / 8 + COLS / 16;
 
 const _: () = assert!(BYTES == 50);
 
-pub(super) static ENTRY: Entry =
-    Entry::plain("iq1_s", blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| blocks::decode::<COLS, BYTES>(bytes, out, block));
+pub(super) static ENTRY: Entry = Entry::plain("iq1_s", include_str!("decode.glsl"), blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| {
+    blocks::decode::<COLS, BYTES>(bytes, out, block)
+})
+.fast(panel::PANEL);
 
 fn block(bytes: &[u8; BYTES], out: &mut [f32; COLS]) {
     let d = blocks::half(bytes, 0);

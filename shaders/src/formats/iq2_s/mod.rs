@@ -10,6 +10,8 @@
 //!
 //! The grid is `iq_tables::IQ2_S`. Products in f32, in the reference's order (gguf `IQ2_S`): equal bits.
 
+mod panel;
+
 use super::iq_tables::IQ2_S;
 use super::{Entry, blocks, iq};
 
@@ -18,8 +20,10 @@ const BYTES: usize = 2 + COLS / 8 + COLS / 8 + COLS / 32 + COLS / 32;
 
 const _: () = assert!(BYTES == 82);
 
-pub(super) static ENTRY: Entry =
-    Entry::plain("iq2_s", blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| blocks::decode::<COLS, BYTES>(bytes, out, block));
+pub(super) static ENTRY: Entry = Entry::plain("iq2_s", include_str!("decode.glsl"), blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| {
+    blocks::decode::<COLS, BYTES>(bytes, out, block)
+})
+.fast(panel::PANEL);
 
 fn block(bytes: &[u8; BYTES], out: &mut [f32; COLS]) {
     let d = blocks::half(bytes, 0);

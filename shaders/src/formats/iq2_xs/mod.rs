@@ -8,6 +8,8 @@
 //!
 //! Signs as in `iq2_xxs`; the grid is `iq_tables::IQ2_XS`. Products in f32, in the reference's order (gguf `IQ2_XS`): equal bits.
 
+mod panel;
+
 use super::iq_tables::IQ2_XS;
 use super::{Entry, blocks, iq};
 
@@ -16,8 +18,10 @@ const BYTES: usize = 2 + COLS / 4 + COLS / 32;
 
 const _: () = assert!(BYTES == 74);
 
-pub(super) static ENTRY: Entry =
-    Entry::plain("iq2_xs", blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| blocks::decode::<COLS, BYTES>(bytes, out, block));
+pub(super) static ENTRY: Entry = Entry::plain("iq2_xs", include_str!("decode.glsl"), blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| {
+    blocks::decode::<COLS, BYTES>(bytes, out, block)
+})
+.fast(panel::PANEL);
 
 fn block(bytes: &[u8; BYTES], out: &mut [f32; COLS]) {
     let d = blocks::half(bytes, 0);

@@ -10,6 +10,8 @@
 //! A code of signs has a bit for each of seven columns, the lowest for the first; the eighth makes the number of minus signs even. The grid
 //! is `iq_tables::IQ2_XXS`. Products in f32, in the reference's order (gguf `IQ2_XXS`): equal bits.
 
+mod panel;
+
 use super::iq_tables::IQ2_XXS;
 use super::{Entry, blocks, iq};
 
@@ -18,8 +20,10 @@ const BYTES: usize = 2 + COLS / 4;
 
 const _: () = assert!(BYTES == 66);
 
-pub(super) static ENTRY: Entry =
-    Entry::plain("iq2_xxs", blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| blocks::decode::<COLS, BYTES>(bytes, out, block));
+pub(super) static ENTRY: Entry = Entry::plain("iq2_xxs", include_str!("decode.glsl"), blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| {
+    blocks::decode::<COLS, BYTES>(bytes, out, block)
+})
+.fast(panel::PANEL);
 
 fn block(bytes: &[u8; BYTES], out: &mut [f32; COLS]) {
     let d = blocks::half(bytes, 0);

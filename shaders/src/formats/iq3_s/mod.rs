@@ -10,6 +10,8 @@
 //!
 //! The grid is `iq_tables::IQ3_S`. Products in f32, in the reference's order (gguf `IQ3_S`): equal bits.
 
+mod panel;
+
 use super::iq_tables::IQ3_S;
 use super::{Entry, blocks, iq};
 
@@ -21,8 +23,10 @@ const _: () = assert!(BYTES == 110);
 /// The numbers of the codes; the second half does not occur.
 const NUMBERS: [f32; 16] = [1.0, 3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
 
-pub(super) static ENTRY: Entry =
-    Entry::plain("iq3_s", blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| blocks::decode::<COLS, BYTES>(bytes, out, block));
+pub(super) static ENTRY: Entry = Entry::plain("iq3_s", include_str!("decode.glsl"), blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| {
+    blocks::decode::<COLS, BYTES>(bytes, out, block)
+})
+.fast(panel::PANEL);
 
 fn block(bytes: &[u8; BYTES], out: &mut [f32; COLS]) {
     let d = blocks::half(bytes, 0);

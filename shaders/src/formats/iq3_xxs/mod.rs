@@ -9,6 +9,8 @@
 //!
 //! Signs as in `iq2_xxs`; the grid is `iq_tables::IQ3_XXS`. Products in f32, in the reference's order (gguf `IQ3_XXS`): equal bits.
 
+mod panel;
+
 use super::iq_tables::IQ3_XXS;
 use super::{Entry, blocks, iq};
 
@@ -20,8 +22,10 @@ const _: () = assert!(BYTES == 98);
 /// The numbers of the codes; the second half does not occur.
 const NUMBERS: [f32; 16] = [4.0, 12.0, 20.0, 28.0, 36.0, 44.0, 52.0, 62.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
 
-pub(super) static ENTRY: Entry =
-    Entry::plain("iq3_xxs", blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| blocks::decode::<COLS, BYTES>(bytes, out, block));
+pub(super) static ENTRY: Entry = Entry::plain("iq3_xxs", include_str!("decode.glsl"), blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| {
+    blocks::decode::<COLS, BYTES>(bytes, out, block)
+})
+.fast(panel::PANEL);
 
 fn block(bytes: &[u8; BYTES], out: &mut [f32; COLS]) {
     let d = blocks::half(bytes, 0);

@@ -9,6 +9,10 @@
 //!
 //! Products in f32, in the reference's order (gguf `IQ4_XS`): equal bits.
 
+#[cfg(target_arch = "x86_64")]
+mod fast;
+mod panel;
+
 use super::iq4_nl::V;
 use super::{Entry, blocks};
 
@@ -17,8 +21,10 @@ const BYTES: usize = 2 + 2 + COLS / 64 + COLS / 2;
 
 const _: () = assert!(BYTES == 136);
 
-pub(super) static ENTRY: Entry =
-    Entry::plain("iq4_xs", blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| blocks::decode::<COLS, BYTES>(bytes, out, block));
+pub(super) static ENTRY: Entry = Entry::plain("iq4_xs", include_str!("decode.glsl"), blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| {
+    blocks::decode::<COLS, BYTES>(bytes, out, block)
+})
+.fast(panel::PANEL);
 
 fn block(bytes: &[u8; BYTES], out: &mut [f32; COLS]) {
     let (d, high) = (blocks::half(bytes, 0), blocks::word(bytes, 2));

@@ -8,6 +8,10 @@
 //! The layout of compressed-tensors' `mxfp4-pack-quantized` and of DeepSeek's and Kimi's releases. In f32 the product is exact but for
 //! overflow: v has two bits, the least scale times the least value is a subnormal 2^-128. The reference multiplies likewise: equal bits.
 
+#[cfg(target_arch = "x86_64")]
+mod fast;
+mod panel;
+
 use super::{Entry, scales};
 
 const GROUP: usize = 32;
@@ -18,7 +22,11 @@ const _: () = assert!(BLOCK == 16);
 /// The numbers of the codes, by OCP MX's definition of E2M1.
 const E2M1: [f32; 16] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0];
 
-pub(super) static ENTRY: Entry = Entry { scale_bytes: |cols| groups(cols, 1), ..Entry::plain("mxfp4", |cols| groups(cols, BLOCK), decode) };
+pub(super) static ENTRY: Entry = Entry {
+    panel: Some(panel::PANEL),
+    scale_bytes: |cols| groups(cols, 1),
+    ..Entry::plain("mxfp4", include_str!("decode.glsl"), |cols| groups(cols, BLOCK), decode)
+};
 
 /// Bytes of a row at so many a group.
 fn groups(cols: usize, bytes: usize) -> Option<usize> {

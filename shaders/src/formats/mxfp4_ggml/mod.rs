@@ -9,6 +9,10 @@
 //! As in the reference (gguf `MXFP4`): 255 is no NaN but 2^128, whose products of 1 and more are infinite, and minus zero is zero. One
 //! product in f32: equal bits.
 
+#[cfg(target_arch = "x86_64")]
+mod fast;
+mod panel;
+
 use super::{Entry, blocks, fp4};
 
 const COLS: usize = 32;
@@ -17,7 +21,10 @@ const BYTES: usize = 1 + COLS / 2;
 const _: () = assert!(BYTES == 17);
 
 pub(super) static ENTRY: Entry =
-    Entry::plain("mxfp4-ggml", blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| blocks::decode::<COLS, BYTES>(bytes, out, block));
+    Entry::plain("mxfp4-ggml", include_str!("decode.glsl"), blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| {
+        blocks::decode::<COLS, BYTES>(bytes, out, block)
+    })
+    .fast(panel::PANEL);
 
 fn block(bytes: &[u8; BYTES], out: &mut [f32; COLS]) {
     let scale = fp4::half_e8m0(bytes[0]);

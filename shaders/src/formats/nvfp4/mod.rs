@@ -8,6 +8,8 @@
 //!
 //! Every product is exact in f32; minus zero is zero, as in the reference (gguf `NVFP4`): equal bits.
 
+mod panel;
+
 use super::{Entry, blocks, fp4};
 
 const COLS: usize = 64;
@@ -15,8 +17,10 @@ const BYTES: usize = COLS / 16 + COLS / 2;
 
 const _: () = assert!(BYTES == 36);
 
-pub(super) static ENTRY: Entry =
-    Entry::plain("nvfp4", blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| blocks::decode::<COLS, BYTES>(bytes, out, block));
+pub(super) static ENTRY: Entry = Entry::plain("nvfp4", include_str!("decode.glsl"), blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| {
+    blocks::decode::<COLS, BYTES>(bytes, out, block)
+})
+.fast(panel::PANEL);
 
 fn block(bytes: &[u8; BYTES], out: &mut [f32; COLS]) {
     for (group, out) in out.as_chunks_mut::<16>().0.iter_mut().enumerate() {

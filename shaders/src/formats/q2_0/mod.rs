@@ -7,6 +7,8 @@
 //!
 //! One product in f32, as in the reference (llama.cpp's `dequantize_row_q2_0`; the package gguf has none): equal bits.
 
+mod panel;
+
 use super::{Entry, blocks};
 
 const COLS: usize = 64;
@@ -14,8 +16,10 @@ const BYTES: usize = 2 + COLS / 4;
 
 const _: () = assert!(BYTES == 18);
 
-pub(super) static ENTRY: Entry =
-    Entry::plain("q2_0", blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| blocks::decode::<COLS, BYTES>(bytes, out, block));
+pub(super) static ENTRY: Entry = Entry::plain("q2_0", include_str!("decode.glsl"), blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| {
+    blocks::decode::<COLS, BYTES>(bytes, out, block)
+})
+.fast(panel::PANEL);
 
 fn block(bytes: &[u8; BYTES], out: &mut [f32; COLS]) {
     let d = blocks::half(bytes, 0);

@@ -9,6 +9,10 @@
 //!
 //! Products and the difference in f32, in the reference's order (gguf `Q2_K`): equal bits.
 
+#[cfg(target_arch = "x86_64")]
+mod fast;
+mod panel;
+
 use super::{Entry, blocks, kquant};
 
 const COLS: usize = 256;
@@ -16,8 +20,10 @@ const BYTES: usize = COLS / 16 + COLS / 4 + 2 + 2;
 
 const _: () = assert!(BYTES == 84);
 
-pub(super) static ENTRY: Entry =
-    Entry::plain("q2_k", blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| blocks::decode::<COLS, BYTES>(bytes, out, block));
+pub(super) static ENTRY: Entry = Entry::plain("q2_k", include_str!("decode.glsl"), blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| {
+    blocks::decode::<COLS, BYTES>(bytes, out, block)
+})
+.fast(panel::PANEL);
 
 fn block(bytes: &[u8; BYTES], out: &mut [f32; COLS]) {
     let (d, dmin) = (blocks::half(bytes, 80), blocks::half(bytes, 82));

@@ -10,6 +10,10 @@
 //!
 //! Products in f32, in the reference's order (gguf `Q3_K`): equal bits.
 
+#[cfg(target_arch = "x86_64")]
+mod fast;
+mod panel;
+
 use super::{Entry, blocks, kquant};
 
 const COLS: usize = 256;
@@ -17,8 +21,10 @@ const BYTES: usize = COLS / 8 + COLS / 4 + 12 + 2;
 
 const _: () = assert!(BYTES == 110);
 
-pub(super) static ENTRY: Entry =
-    Entry::plain("q3_k", blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| blocks::decode::<COLS, BYTES>(bytes, out, block));
+pub(super) static ENTRY: Entry = Entry::plain("q3_k", include_str!("decode.glsl"), blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| {
+    blocks::decode::<COLS, BYTES>(bytes, out, block)
+})
+.fast(panel::PANEL);
 
 fn scale(packed: &[u8], group: usize) -> f32 {
     let low = packed[group % 8] >> (group / 8 * 4) & 15;

@@ -7,6 +7,10 @@
 //!
 //! One product in f32, as in the reference (gguf `Q4_0`): equal bits.
 
+#[cfg(target_arch = "x86_64")]
+mod fast;
+mod panel;
+
 use super::{Entry, blocks};
 
 const COLS: usize = 32;
@@ -14,8 +18,10 @@ const BYTES: usize = 2 + COLS / 2;
 
 const _: () = assert!(BYTES == 18);
 
-pub(super) static ENTRY: Entry =
-    Entry::plain("q4_0", blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| blocks::decode::<COLS, BYTES>(bytes, out, block));
+pub(super) static ENTRY: Entry = Entry::plain("q4_0", include_str!("decode.glsl"), blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| {
+    blocks::decode::<COLS, BYTES>(bytes, out, block)
+})
+.fast(panel::PANEL);
 
 fn block(bytes: &[u8; BYTES], out: &mut [f32; COLS]) {
     let d = blocks::half(bytes, 0);

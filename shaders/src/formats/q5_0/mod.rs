@@ -8,6 +8,8 @@
 //!
 //! One product in f32, as in the reference (gguf `Q5_0`): equal bits.
 
+mod panel;
+
 use super::{Entry, blocks};
 
 const COLS: usize = 32;
@@ -15,8 +17,10 @@ const BYTES: usize = 2 + COLS / 8 + COLS / 2;
 
 const _: () = assert!(BYTES == 22);
 
-pub(super) static ENTRY: Entry =
-    Entry::plain("q5_0", blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| blocks::decode::<COLS, BYTES>(bytes, out, block));
+pub(super) static ENTRY: Entry = Entry::plain("q5_0", include_str!("decode.glsl"), blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| {
+    blocks::decode::<COLS, BYTES>(bytes, out, block)
+})
+.fast(panel::PANEL);
 
 fn block(bytes: &[u8; BYTES], out: &mut [f32; COLS]) {
     let (d, high) = (blocks::half(bytes, 0), blocks::quad(bytes, 2));

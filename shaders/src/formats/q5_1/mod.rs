@@ -9,6 +9,8 @@
 //!
 //! Product and sum in f32, as in the reference (gguf `Q5_1`): equal bits.
 
+mod panel;
+
 use super::{Entry, blocks};
 
 const COLS: usize = 32;
@@ -16,8 +18,10 @@ const BYTES: usize = 2 + 2 + COLS / 8 + COLS / 2;
 
 const _: () = assert!(BYTES == 24);
 
-pub(super) static ENTRY: Entry =
-    Entry::plain("q5_1", blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| blocks::decode::<COLS, BYTES>(bytes, out, block));
+pub(super) static ENTRY: Entry = Entry::plain("q5_1", include_str!("decode.glsl"), blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| {
+    blocks::decode::<COLS, BYTES>(bytes, out, block)
+})
+.fast(panel::PANEL);
 
 fn block(bytes: &[u8; BYTES], out: &mut [f32; COLS]) {
     let (d, m, high) = (blocks::half(bytes, 0), blocks::half(bytes, 2), blocks::quad(bytes, 4));

@@ -10,6 +10,10 @@
 //!
 //! Products and the difference in f32, in the reference's order (gguf `Q5_K`): equal bits.
 
+#[cfg(target_arch = "x86_64")]
+mod fast;
+mod panel;
+
 use super::{Entry, blocks, kquant};
 
 const COLS: usize = 256;
@@ -17,8 +21,10 @@ const BYTES: usize = 2 + 2 + 12 + COLS / 8 + COLS / 2;
 
 const _: () = assert!(BYTES == 176);
 
-pub(super) static ENTRY: Entry =
-    Entry::plain("q5_k", blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| blocks::decode::<COLS, BYTES>(bytes, out, block));
+pub(super) static ENTRY: Entry = Entry::plain("q5_k", include_str!("decode.glsl"), blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| {
+    blocks::decode::<COLS, BYTES>(bytes, out, block)
+})
+.fast(panel::PANEL);
 
 fn block(bytes: &[u8; BYTES], out: &mut [f32; COLS]) {
     let (d, dmin) = (blocks::half(bytes, 0), blocks::half(bytes, 2));

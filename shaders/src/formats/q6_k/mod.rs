@@ -9,6 +9,10 @@
 //!
 //! Products in f32, in the reference's order (gguf `Q6_K`): equal bits.
 
+#[cfg(target_arch = "x86_64")]
+mod fast;
+mod panel;
+
 use super::{Entry, blocks};
 
 const COLS: usize = 256;
@@ -16,8 +20,10 @@ const BYTES: usize = COLS / 2 + COLS / 4 + COLS / 16 + 2;
 
 const _: () = assert!(BYTES == 210);
 
-pub(super) static ENTRY: Entry =
-    Entry::plain("q6_k", blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| blocks::decode::<COLS, BYTES>(bytes, out, block));
+pub(super) static ENTRY: Entry = Entry::plain("q6_k", include_str!("decode.glsl"), blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| {
+    blocks::decode::<COLS, BYTES>(bytes, out, block)
+})
+.fast(panel::PANEL);
 
 fn block(bytes: &[u8; BYTES], out: &mut [f32; COLS]) {
     let d = blocks::half(bytes, 208);

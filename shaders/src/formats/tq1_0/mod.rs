@@ -10,6 +10,8 @@
 //! A byte is a fraction of 256 whose digits of base 3 are the q of its columns, the first column the first digit:
 //! `q[n] = (byte * 3^n mod 256) * 3 / 256`, rounded down. One product in f32, as in the reference (gguf `TQ1_0`): equal bits.
 
+mod panel;
+
 use super::{Entry, blocks};
 
 const COLS: usize = 256;
@@ -17,8 +19,10 @@ const BYTES: usize = 32 + 16 + 4 + 2;
 
 const _: () = assert!(BYTES == 54 && COLS == 5 * 32 + 5 * 16 + 4 * 4);
 
-pub(super) static ENTRY: Entry =
-    Entry::plain("tq1_0", blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| blocks::decode::<COLS, BYTES>(bytes, out, block));
+pub(super) static ENTRY: Entry = Entry::plain("tq1_0", include_str!("decode.glsl"), blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| {
+    blocks::decode::<COLS, BYTES>(bytes, out, block)
+})
+.fast(panel::PANEL);
 
 fn block(bytes: &[u8; BYTES], out: &mut [f32; COLS]) {
     let d = blocks::half(bytes, 52);

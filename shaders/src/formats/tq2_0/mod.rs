@@ -7,6 +7,8 @@
 //!
 //! One product in f32, as in the reference (gguf `TQ2_0`): equal bits.
 
+mod panel;
+
 use super::{Entry, blocks, kquant};
 
 const COLS: usize = 256;
@@ -14,8 +16,10 @@ const BYTES: usize = COLS / 4 + 2;
 
 const _: () = assert!(BYTES == 66);
 
-pub(super) static ENTRY: Entry =
-    Entry::plain("tq2_0", blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| blocks::decode::<COLS, BYTES>(bytes, out, block));
+pub(super) static ENTRY: Entry = Entry::plain("tq2_0", include_str!("decode.glsl"), blocks::row_bytes::<COLS, BYTES>, |bytes, _, out| {
+    blocks::decode::<COLS, BYTES>(bytes, out, block)
+})
+.fast(panel::PANEL);
 
 fn block(bytes: &[u8; BYTES], out: &mut [f32; COLS]) {
     let d = blocks::half(bytes, 64);

@@ -104,6 +104,7 @@ pub struct Act {
 impl Op for Act {
     const NAME: &'static str = "act";
     const VERSION: u16 = 1;
+    const ROWS_APART: bool = true;
     type Params = ActParams;
 
     fn prepare(params: ActParams, facts: &OpFacts<'_>) -> Result<Self, String> {

@@ -4,7 +4,7 @@ use coli_plugin_api::describe::{Keep, StateKind};
 use coli_plugin_api::program::{Access, Domain};
 
 use super::{Append, AppendParams, Rounding};
-use crate::contract::{CaseWeights, Columns, CpuCall, RowAt, StateAccess};
+use crate::contract::{Alone, CaseWeights, Columns, CpuCall, RowAt, StateAccess};
 use crate::ops::refusals::{Refusal, Use, all_refused, ids, numbers, rows};
 
 fn valid(stride: u32, keep: Keep) -> (AppendParams, Use) {
@@ -68,6 +68,8 @@ fn written(stride: u32, at: &[(u32, u32)]) -> Result<Vec<(u32, u32)>, String> {
             states: &mut states,
             sampling: &[],
             scratch: &mut vec![],
+            team: &Alone,
+            fast: None,
         },
     )?;
     Ok(states.0)

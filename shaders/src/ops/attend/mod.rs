@@ -14,6 +14,7 @@
 
 mod cases;
 mod cpu;
+mod cpu_fast;
 mod prepare;
 #[cfg(test)]
 mod tests;
@@ -24,7 +25,7 @@ use coli_plugin_api::program::{Access, StateId, Ty, ValueDef};
 use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
 use coli_plugin_api::{choice, params};
 
-use crate::contract::{Case, CpuCall, Op, OpFacts};
+use crate::contract::{Case, CpuCall, Fast, Op, OpFacts};
 
 choice! {
     /// Where K and V come from.
@@ -204,6 +205,8 @@ struct Source {
     window: u32,
     /// Positions of a row of its state.
     stride: u32,
+    /// Numbers of a row of its state.
+    width: usize,
     /// The input that lists its rows.
     list: Option<usize>,
 }
@@ -219,6 +222,10 @@ impl Op for Attend {
 
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
         cpu::run(self, call)
+    }
+
+    fn fast(&self, call: &mut CpuCall<'_>, fast: &Fast<'_>) -> Result<(), String> {
+        cpu_fast::run(self, call, fast)
     }
 
     fn cases() -> Vec<Case> {

@@ -23,13 +23,13 @@ pub(super) fn sources(params: &AttendParams, facts: &OpFacts<'_>) -> Result<Vec<
     widths(params, facts)?;
     let mut next_list = 1;
     let prepare = |(index, source): (usize, &&AttendSource)| {
-        let stride = state(index, source, params, facts)?;
+        let (stride, width) = state(index, source, params, facts)?;
         let list = (source.kind == AttendKind::List).then_some(next_list);
         if let Some(input) = list {
             facts.input(input, Ty::I32)?;
             next_list += 1;
         }
-        Ok(Source { mask: source.mask, window: source.window, stride, list })
+        Ok(Source { mask: source.mask, window: source.window, stride, width, list })
     };
     sources.iter().enumerate().map(prepare).collect()
 }
@@ -65,8 +65,8 @@ fn widths(params: &AttendParams, facts: &OpFacts<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks a source against its state; gives the state's stride.
-fn state(index: usize, source: &AttendSource, params: &AttendParams, facts: &OpFacts<'_>) -> Result<u32, String> {
+/// Checks a source against its state; gives the state's stride and the numbers of its rows.
+fn state(index: usize, source: &AttendSource, params: &AttendParams, facts: &OpFacts<'_>) -> Result<(u32, usize), String> {
     let (parts, stride, keep) = facts.rows_state(index, Access::Read)?;
     let mask = match source.kind {
         AttendKind::List => "a list".to_string(),
@@ -99,5 +99,5 @@ fn state(index: usize, source: &AttendSource, params: &AttendParams, facts: &OpF
             return Err(format!("{what}: columns {col0}..{end} of a state row of {row}, state {index}"));
         }
     }
-    Ok(stride)
+    Ok((stride, row as usize))
 }

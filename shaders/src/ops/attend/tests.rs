@@ -6,7 +6,7 @@ use coli_plugin_api::describe::{Keep, StateKind};
 use coli_plugin_api::program::{Access, WeightId};
 
 use super::{Attend, AttendKind, AttendMask, AttendParams, AttendSource};
-use crate::contract::{CaseWeights, Columns, ColumnsMut, CpuCall, Op, OpFacts, RowAt, StateAccess, ValueFacts};
+use crate::contract::{Alone, CaseWeights, Columns, ColumnsMut, CpuCall, Op, OpFacts, RowAt, StateAccess, ValueFacts};
 use crate::formats::Format;
 use crate::ops::refusals::{Refusal, Use, all_refused, ids, numbers, rows};
 
@@ -126,6 +126,8 @@ fn run(params: AttendParams, strides: &[u32], rows_of: Rows, pos: u32, q: f32, l
         states: &mut states,
         sampling: &[],
         scratch: &mut vec![f32::NAN; 3],
+        team: &Alone,
+        fast: None,
     })?;
     Ok(f32::from_bits(y[0]))
 }

@@ -40,6 +40,7 @@ pub struct Concat;
 impl Op for Concat {
     const NAME: &'static str = "concat";
     const VERSION: u16 = 1;
+    const ROWS_APART: bool = true;
     type Params = ConcatParams;
 
     fn prepare(params: ConcatParams, facts: &OpFacts<'_>) -> Result<Self, String> {

@@ -42,6 +42,7 @@ pub struct Dot {
 impl Op for Dot {
     const NAME: &'static str = "dot";
     const VERSION: u16 = 1;
+    const ROWS_APART: bool = true;
     type Params = DotParams;
 
     fn prepare(params: DotParams, facts: &OpFacts<'_>) -> Result<Self, String> {

@@ -122,6 +122,7 @@ pub struct Ew {
 impl Op for Ew {
     const NAME: &'static str = "ew";
     const VERSION: u16 = 1;
+    const ROWS_APART: bool = true;
     type Params = EwParams;
 
     fn prepare(params: EwParams, facts: &OpFacts<'_>) -> Result<Self, String> {

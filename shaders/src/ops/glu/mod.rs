@@ -7,6 +7,7 @@
 
 mod cases;
 mod cpu;
+mod cpu_fast;
 #[cfg(test)]
 mod tests;
 
@@ -17,8 +18,9 @@ use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
 use coli_plugin_api::{choice, params};
 
 pub(crate) use cpu::apply;
+pub(crate) use cpu_fast::apply as apply_fast;
 
-use crate::contract::{Case, CpuCall, Op, OpFacts, facts};
+use crate::contract::{Case, CpuCall, Fast, Op, OpFacts, facts};
 
 choice! {
     /// The gate's function.
@@ -85,6 +87,7 @@ pub struct Glu {
 impl Op for Glu {
     const NAME: &'static str = "glu";
     const VERSION: u16 = 1;
+    const ROWS_APART: bool = true;
     type Params = GluParams;
 
     fn prepare(params: GluParams, facts: &OpFacts<'_>) -> Result<Self, String> {
@@ -103,6 +106,11 @@ impl Op for Glu {
             y.copy_from_slice(call.ins[0].row(row));
             apply(self.params, y, call.ins[1].row(row));
         }
+        Ok(())
+    }
+
+    fn fast(&self, call: &mut CpuCall<'_>, fast: &Fast<'_>) -> Result<(), String> {
+        cpu_fast::run(self.params, call, fast);
         Ok(())
     }
 

@@ -21,7 +21,7 @@ pub(super) fn run(act: MatmulAct, call: &mut CpuCall<'_>) {
     }
 }
 
-fn apply_act(act: MatmulAct, x: f32) -> f32 {
+pub(super) fn apply_act(act: MatmulAct, x: f32) -> f32 {
     match act {
         MatmulAct::None => x,
         MatmulAct::Silu => silu(x),

@@ -6,6 +6,7 @@
 
 mod cases;
 mod cpu;
+mod cpu_fast;
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +18,7 @@ use coli_plugin_api::{choice, params};
 
 pub(crate) use cpu::apply;
 
-use crate::contract::{Case, CpuCall, Op, OpFacts};
+use crate::contract::{Case, CpuCall, Fast, Op, OpFacts, exact};
 
 choice! {
     /// What is applied to each sum.
@@ -75,11 +76,13 @@ fn with(r: &mut Recorder, x: Operand, w: WeightRef, bias: Option<WeightRef>, par
 /// The prepared op.
 pub struct Matmul {
     act: MatmulAct,
+    exact: bool,
 }
 
 impl Op for Matmul {
     const NAME: &'static str = "matmul";
     const VERSION: u16 = 1;
+    const ROWS_APART: bool = true;
     type Params = MatmulParams;
 
     fn prepare(params: MatmulParams, facts: &OpFacts<'_>) -> Result<Self, String> {
@@ -92,11 +95,19 @@ impl Op for Matmul {
             facts.vector(1, rows)?;
         }
         facts.output(0, Ty::F32, rows)?;
-        Ok(Self { act: params.act })
+        Ok(Self { act: params.act, exact: params.exact })
     }
 
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
         cpu::run(self.act, call);
+        Ok(())
+    }
+
+    fn fast(&self, call: &mut CpuCall<'_>, fast: &Fast<'_>) -> Result<(), String> {
+        if self.exact {
+            return exact(self, call);
+        }
+        cpu_fast::run(self.act, call, fast);
         Ok(())
     }
 

@@ -44,6 +44,7 @@ pub struct MatmulHeads {
 impl Op for MatmulHeads {
     const NAME: &'static str = "matmul_heads";
     const VERSION: u16 = 1;
+    const ROWS_APART: bool = true;
     type Params = MatmulHeadsParams;
 
     fn prepare(params: MatmulHeadsParams, facts: &OpFacts<'_>) -> Result<Self, String> {

@@ -57,6 +57,7 @@ pub struct MhcSplit {
 impl Op for MhcSplit {
     const NAME: &'static str = "mhc_split";
     const VERSION: u16 = 1;
+    const ROWS_APART: bool = true;
     type Params = MhcSplitParams;
 
     fn prepare(params: MhcSplitParams, facts: &OpFacts<'_>) -> Result<Self, String> {

@@ -44,6 +44,7 @@ pub struct Mix {
 impl Op for Mix {
     const NAME: &'static str = "mix";
     const VERSION: u16 = 1;
+    const ROWS_APART: bool = true;
     type Params = MixParams;
 
     fn prepare(params: MixParams, facts: &OpFacts<'_>) -> Result<Self, String> {

@@ -10,7 +10,7 @@ pub(super) fn run(moe: &Moe, call: &mut CpuCall<'_>) -> Result<(), String> {
     let (mut gate, mut up) = (vec![0.0; moe.hidden], vec![0.0; moe.hidden]);
     for row in 0..call.rows.len() {
         let (x, ids, weights) = (call.ins[0].row(row), call.ins[1].ints(row), call.ins[2].row(row));
-        for ((id, weight), out) in ids.iter().zip(weights).zip(pairs.chunks_exact_mut(width)) {
+        for (id, out) in ids.iter().zip(pairs.chunks_exact_mut(width)) {
             let matrix = |which| {
                 let expert = u32::try_from(*id).ok()?;
                 call.expert(0, moe.layer, expert, which)
@@ -23,16 +23,16 @@ pub(super) fn run(moe: &Moe, call: &mut CpuCall<'_>) -> Result<(), String> {
             matmul::apply(up_w, x, &mut up, call.scratch);
             glu::apply(moe.act, &mut gate, &up);
             matmul::apply(down_w, &gate, out, call.scratch);
-            out.iter_mut().for_each(|out| *out *= weight);
         }
-        sum_by_rank(&pairs, call.outs[0].row(row));
+        sum_by_rank(pairs.chunks_exact(width).zip(weights.iter().copied()), call.outs[0].row(row));
     }
     Ok(())
 }
 
-fn sum_by_rank(pairs: &[f32], y: &mut [f32]) {
+/// `y` becomes the sum of rows, each times its weight, in their order.
+pub(super) fn sum_by_rank<'a>(rows: impl Iterator<Item = (&'a [f32], f32)>, y: &mut [f32]) {
     y.fill(0.0);
-    for pair in pairs.chunks_exact(y.len()) {
-        y.iter_mut().zip(pair).for_each(|(y, pair)| *y += pair);
+    for (row, weight) in rows {
+        y.iter_mut().zip(row).for_each(|(y, row)| *y += row * weight);
     }
 }

@@ -7,6 +7,7 @@
 
 mod cases;
 mod cpu;
+mod cpu_fast;
 
 use coli_plugin_api::params;
 use coli_plugin_api::params::Params as _;
@@ -14,7 +15,7 @@ use coli_plugin_api::program::{GroupId, Ty, ValueDef};
 use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
 
 use super::glu::GluParams;
-use crate::contract::{Case, CpuCall, Op, OpFacts, facts};
+use crate::contract::{Case, CpuCall, Fast, Op, OpFacts, facts};
 
 params! {
     /// Parameters of `moe@1`.
@@ -47,6 +48,7 @@ pub struct Moe {
 impl Op for Moe {
     const NAME: &'static str = "moe";
     const VERSION: u16 = 1;
+    const ROWS_APART: bool = true;
     type Params = MoeParams;
 
     fn prepare(params: MoeParams, facts: &OpFacts<'_>) -> Result<Self, String> {
@@ -73,6 +75,10 @@ impl Op for Moe {
 
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
         cpu::run(self, call)
+    }
+
+    fn fast(&self, call: &mut CpuCall<'_>, fast: &Fast<'_>) -> Result<(), String> {
+        cpu_fast::run(self, call, fast)
     }
 
     fn cases() -> Vec<Case> {

@@ -135,6 +135,7 @@ pub struct Norm {
 impl Op for Norm {
     const NAME: &'static str = "norm";
     const VERSION: u16 = 1;
+    const ROWS_APART: bool = true;
     type Params = NormParams;
 
     fn prepare(params: NormParams, facts: &OpFacts<'_>) -> Result<Self, String> {

@@ -142,6 +142,7 @@ pub struct Rope {
 impl Op for Rope {
     const NAME: &'static str = "rope";
     const VERSION: u16 = 1;
+    const ROWS_APART: bool = true;
     type Params = RopeParams;
 
     fn prepare(params: RopeParams, facts: &OpFacts<'_>) -> Result<Self, String> {

@@ -145,6 +145,7 @@ pub struct Route {
 impl Op for Route {
     const NAME: &'static str = "route";
     const VERSION: u16 = 1;
+    const ROWS_APART: bool = true;
     type Params = RouteParams;
 
     fn prepare(params: RouteParams, facts: &OpFacts<'_>) -> Result<Self, String> {

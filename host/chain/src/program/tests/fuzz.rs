@@ -63,7 +63,7 @@ fn run(program: Program) -> Option<Result<()>> {
     let conv = states.open();
     let mut step = |start: u32| {
         let row = |index: u32| Row::text(conv, start + index, (7 * index) % vocab, (index != 1).then_some(Sampling::GREEDY));
-        let step = Step { rows: (0..ROWS as u32).map(row).collect() };
+        let step = Step::prompt((0..ROWS as u32).map(row).collect());
         executor.run(&mut states, &step, |ports| {
             let names = ["h", "logits", "sampled"];
             names

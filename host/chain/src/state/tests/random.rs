@@ -101,7 +101,7 @@ type Outputs = Vec<Vec<u32>>;
 /// Runs a step and gives the outputs of its rows; `refuse` lets the observer end it with an error once it has seen them.
 fn run(executor: &mut CpuExecutor, states: &mut States, rows: Vec<Row>, refuse: bool) -> (Outputs, Result<()>) {
     let mut outputs = vec![];
-    let result = executor.run(states, &Step { rows }, |ports| {
+    let result = executor.run(states, &Step::prompt(rows), |ports| {
         if let Some((y, rows)) = ports.get("y") {
             outputs.extend((0..rows).map(|row| y.row(row).iter().map(|number| number.to_bits()).collect::<Vec<_>>()));
         }

@@ -1,0 +1,22 @@
+// `iq4_nl`: d, then nibbles of 32 columns that choose a number; `w = d * V[q]`.
+
+#define FMT_BLOCK 32
+#define FMT_BYTES 18
+#define FMT_GROUP 32
+#define FMT_SCALE_BYTES 0
+#define FMT_TAIL 0
+#define FMT_INTS 1
+#define FMT_MIN 0
+
+#include "blocks.glsl"
+#include "iq4.glsl"
+
+vec2 fmt_scale(Row row, uint col) {
+    return vec2(even_half(row.values, block_at(row, col)), 0.0);
+}
+
+uint fmt_ints4(Row row, uint col) {
+    return numbers4(nibbles4(get32(row.values, block_at(row, col) + 2 + col % 16), col));
+}
+
+#include "ints.glsl"

@@ -1,0 +1,27 @@
+//! `q8_0` as a panel: `u = q + 128`. A unit is eight blocks.
+
+use crate::fast::panel::{Direct, Panel, Unit, Units};
+use crate::formats::blocks;
+
+use super::BYTES;
+
+/// Bytes of a unit.
+pub(super) const UNIT: usize = 8 * BYTES;
+
+pub(super) struct Q80;
+
+pub(super) const PANEL: Panel = Panel::of::<Q80, UNIT, 0, 8>();
+
+impl Units<UNIT, 0, 8> for Q80 {
+    const MOST: u8 = 255;
+    #[cfg(target_arch = "x86_64")]
+    const DIRECT: Direct = crate::fast::gemv::registers::direct::<Self, UNIT, 0, 8>();
+
+    #[inline(always)]
+    fn unit(bytes: &[u8; UNIT], _: &[u8; 0], out: &mut Unit<8>) {
+        for (group, (block, codes)) in bytes.as_chunks::<BYTES>().0.iter().zip(out.values.as_chunks_mut::<32>().0).enumerate() {
+            (out.scales[group], out.mins[group]) = blocks::offset(block, 128.0);
+            codes.iter_mut().zip(&block[2..]).for_each(|(out, code)| *out = code ^ 0x80);
+        }
+    }
+}
