@@ -243,7 +243,7 @@ pub struct BenchArgs {
     #[arg(long = "gen", value_name = "N", default_value_t = 64, allow_negative_numbers = true)]
     pub gen_tokens: usize,
     /// Runs of both
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000), allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub runs: u32,
     /// Also show the share of time of each kind of op
     #[arg(long)]
@@ -268,8 +268,8 @@ pub struct InspectArgs {
 /// `coli convert`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The folder must not exist yet, unless it is a conversion of the same model that was stopped: the same command goes on with \
-                  it.\n\nExample:\n  coli convert --from DIR --to DIR --experts int4-g64 --dense int8"
+    after_help = "The folder must not exist yet, unless it is a conversion of the same model that was stopped: the same command goes on \
+                  with it.\n\nExample:\n  coli convert --from DIR --to DIR --experts int4-g64 --dense int8"
 )]
 pub struct ConvertArgs {
     /// Folder with config.json and *.safetensors in bf16, f16 or f32; nothing in it is changed

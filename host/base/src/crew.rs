@@ -137,9 +137,11 @@ impl Region {
                 return;
             }
             seen = self.epoch.load(Ordering::Acquire);
-            // SAFETY: `epoch` has changed and the region is not over, so the leader has announced a part and waits for this thread.
-            let part = unsafe { (*self.part.get()).map(|part| &*part) };
-            if let Some(part) = part
+            // SAFETY: `epoch` has changed and the region is not over, so the leader has written the part, and writes no other one before
+            // this thread has ended it.
+            let part = unsafe { *self.part.get() };
+            // SAFETY: the leader waits for this thread before the reference that the pointer was made from ends.
+            if let Some(part) = part.map(|part| unsafe { &*part })
                 && let Err(panic) = catch_unwind(AssertUnwindSafe(|| part(thread)))
             {
                 lock(&self.panic).get_or_insert(panic);
@@ -245,9 +247,11 @@ mod tests {
             let result = catch_unwind(AssertUnwindSafe(|| crew.lead(|_| panic!("the leader"))));
             assert!(result.is_err());
             let ran = AtomicUsize::new(0);
-            crew.lead(|region| region.run(&|_| {
-                let _ = ran.fetch_add(1, Ordering::Relaxed);
-            }));
+            crew.lead(|region| {
+                region.run(&|_| {
+                    let _ = ran.fetch_add(1, Ordering::Relaxed);
+                })
+            });
             assert_eq!(ran.into_inner(), 3);
         }
     }

@@ -321,13 +321,7 @@ impl CpuExecutor {
         Ok(())
     }
 
-    fn run_op(
-        &mut self,
-        op: &LinkedOp,
-        over: &Over<'_>,
-        states: &mut States,
-        team: &dyn Team,
-    ) -> std::result::Result<(), String> {
+    fn run_op(&mut self, op: &LinkedOp, over: &Over<'_>, states: &mut States, team: &dyn Team) -> std::result::Result<(), String> {
         // Outputs never share a slot with inputs, so they can be borrowed apart by taking them out.
         let mut taken: Vec<(usize, Vec<u32>)> = op.outs.iter().map(|(slot, _)| (*slot, std::mem::take(&mut self.slots[*slot]))).collect();
         let mut outs: Vec<ColumnsMut<'_>> = taken

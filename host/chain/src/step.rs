@@ -59,11 +59,6 @@ impl Step {
         Self { rows, class: RowClass::Prompt }
     }
 
-    /// Rows that are decoded, verified or drafted.
-    pub fn step(rows: Vec<Row>) -> Self {
-        Self { rows, class: RowClass::Step }
-    }
-
     /// Checks the rows and makes room for them; the step is to be ended by [`States::commit`] or [`States::abandon`]. Nothing has
     /// changed when it fails.
     pub(crate) fn check(&self, states: &mut States, vocab: u32) -> Result<CheckedStep> {

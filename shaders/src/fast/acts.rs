@@ -17,10 +17,10 @@ const GROUPS: usize = UNIT / GROUP;
 
 /// Rows of activations, quantized in groups of 32.
 ///
-/// A number `x` becomes `q`, its product with 127 over the group's largest magnitude, rounded half to even. The group's scale is its largest
-/// magnitude over 127, times `sum y q / sum q q` with the products `y` before rounding: the one that leaves the least squared error. Both
-/// sums are as in [`crate::sums`]. A group of zeros has the scale 0. A group
-/// with a number that is not finite has the scale NaN, so that the fault shows in the result as it does in exact mode.
+/// A number `x` becomes `q`, its product with 127 over the group's largest magnitude, rounded half to even. The group's scale is its
+/// largest magnitude over 127, times `sum y q / sum q q` with the products `y` before rounding: the one that leaves the least squared
+/// error. Both sums are as in [`crate::sums`]. A group of zeros has the scale 0. A group with a number that is not finite has the scale
+/// NaN, so that the fault shows in the result as it does in exact mode.
 #[derive(Debug, Default)]
 pub struct Acts {
     rows: usize,
@@ -231,7 +231,13 @@ mod tests {
             let scaled: Vec<f32> = x.iter().map(|x| x * inverse).collect();
             let whole: Vec<f32> = q.iter().map(|q| *q as f32).collect();
             let fitted = || largest / 127.0 * (sums::dot(&scaled, &whole) / sums::dot(&whole, &whole));
-            let scale = if !finite { f32::NAN } else if usual { fitted() } else { 0.0 };
+            let scale = if !finite {
+                f32::NAN
+            } else if usual {
+                fitted()
+            } else {
+                0.0
+            };
             assert!(same(row.scales[group], scale), "{} is not {scale}", row.scales[group]);
             assert!(q.iter().zip(&row.q[group * GROUP..]).all(|(want, got)| *want == i32::from(*got)), "{x:?}");
             let sum = |q: &[i32]| scale * q.iter().sum::<i32>() as f32;

@@ -40,6 +40,7 @@ impl Number for f32 {
         self
     }
 
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn load_16(from: &[Self; 16]) -> __m512 {
@@ -47,6 +48,7 @@ impl Number for f32 {
         unsafe { _mm512_loadu_ps(from.as_ptr()) }
     }
 
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn load_8(from: &[Self; 8]) -> __m256 {
@@ -60,6 +62,7 @@ impl Number for u16 {
         half::f16::from_bits(self).to_f32()
     }
 
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn load_16(from: &[Self; 16]) -> __m512 {
@@ -69,6 +72,7 @@ impl Number for u16 {
         unsafe { _mm512_cvtph_ps(bits) }
     }
 
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn load_8(from: &[Self; 8]) -> __m256 {

@@ -25,6 +25,9 @@ pub(super) struct Units<'a> {
 
 /// A kernel of a number of rows and strips, of which `product` has found that they are there.
 #[cfg(target_arch = "x86_64")]
+///
+/// # Safety
+/// The machine has the instructions that it is compiled for.
 type Kernel = unsafe fn(Units<'_>, &[&[f32]], &mut [Unit], &[usize]);
 
 /// For each row `r` and strip `s`: `y[y_at[r] + s] = fma(x[r][k], unit(k, s), y[y_at[r] + s])`, for one `k` after the other.

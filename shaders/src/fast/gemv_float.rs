@@ -94,8 +94,8 @@ mod avx2 {
 
     use super::{LANES, Level};
 
-    /// Bytes ahead of what is read now that are asked for.
-    const AHEAD: usize = 2048;
+    /// Bytes ahead of what is read now that are asked for, into the second-level cache, as in `super::gemv`.
+    const AHEAD: usize = 8192;
 
     /// Eight numbers as they are stored.
     pub(super) trait Stored {
@@ -116,6 +116,7 @@ mod avx2 {
     impl Stored for F32 {
         const BYTES: usize = 4;
 
+        // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
         #[target_feature(enable = "avx2,f16c,fma")]
         #[inline]
         unsafe fn eight(at: *const u8) -> __m256 {
@@ -127,6 +128,7 @@ mod avx2 {
     impl Stored for F16 {
         const BYTES: usize = 2;
 
+        // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
         #[target_feature(enable = "avx2,f16c,fma")]
         #[inline]
         unsafe fn eight(at: *const u8) -> __m256 {
@@ -138,6 +140,7 @@ mod avx2 {
     impl Stored for Bf16 {
         const BYTES: usize = 2;
 
+        // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
         #[target_feature(enable = "avx2,f16c,fma")]
         #[inline]
         unsafe fn eight(at: *const u8) -> __m256 {
@@ -201,19 +204,20 @@ mod avx2 {
     unsafe fn block<T: Stored, const R: usize, const N: usize>(rows: [*const u8; R], x: [*const f32; N], cols: usize) -> [[f32; N]; R] {
         let mut sums = [[[_mm256_setzero_ps(); 2]; N]; R];
         for step in 0..cols / LANES {
+            let (rows, x) = (rows.map(|row| row.wrapping_add(step * LANES * T::BYTES)), x.map(|x| x.wrapping_add(step * LANES)));
             // SAFETY: `step` is of sixteen columns that there are.
-            unsafe { add::<T, R, N>(&mut sums, rows.map(|row| row.add(step * LANES * T::BYTES)), x.map(|x| x.add(step * LANES))) };
+            unsafe { add::<T, R, N>(&mut sums, rows, x) };
         }
         let (whole, rest) = (cols / LANES * LANES, cols % LANES);
         if rest > 0 {
             let (mut last, mut numbers) = ([[0u8; LANES * 4]; R], [[0f32; LANES]; N]);
             for (last, row) in last.iter_mut().zip(rows) {
                 // SAFETY: so many bytes are left, fewer than those of sixteen numbers.
-                unsafe { std::ptr::copy_nonoverlapping(row.add(whole * T::BYTES), last.as_mut_ptr(), rest * T::BYTES) };
+                unsafe { std::ptr::copy_nonoverlapping(row.wrapping_add(whole * T::BYTES), last.as_mut_ptr(), rest * T::BYTES) };
             }
             for (numbers, x) in numbers.iter_mut().zip(x) {
                 // SAFETY: so many numbers are left, fewer than sixteen.
-                unsafe { std::ptr::copy_nonoverlapping(x.add(whole), numbers.as_mut_ptr(), rest) };
+                unsafe { std::ptr::copy_nonoverlapping(x.wrapping_add(whole), numbers.as_mut_ptr(), rest) };
             }
             let (mut from, mut of) = ([std::ptr::null(); R], [std::ptr::null(); N]);
             from.iter_mut().zip(&last).for_each(|(from, last)| *from = last.as_ptr());
@@ -239,16 +243,18 @@ mod avx2 {
     unsafe fn add<T: Stored, const R: usize, const N: usize>(sums: &mut [[[__m256; 2]; N]; R], rows: [*const u8; R], x: [*const f32; N]) {
         let mut numbers = [[_mm256_setzero_ps(); 2]; N];
         for n in 0..N {
-            // SAFETY: there are sixteen.
-            numbers[n] = unsafe { [_mm256_loadu_ps(x[n]), _mm256_loadu_ps(x[n].add(8))] };
+            for (half, numbers) in numbers[n].iter_mut().enumerate() {
+                // SAFETY: there are sixteen.
+                *numbers = unsafe { _mm256_loadu_ps(x[n].wrapping_add(8 * half)) };
+            }
         }
         for r in 0..R {
-            _mm_prefetch::<_MM_HINT_T0>(rows[r].wrapping_add(AHEAD).cast());
-            // SAFETY: there are sixteen.
-            let w = unsafe { [T::eight(rows[r]), T::eight(rows[r].add(8 * T::BYTES))] };
-            for n in 0..N {
-                for half in 0..2 {
-                    sums[r][n][half] = _mm256_fmadd_ps(w[half], numbers[n][half], sums[r][n][half]);
+            _mm_prefetch::<_MM_HINT_T1>(rows[r].wrapping_add(AHEAD).cast());
+            for half in 0..2 {
+                // SAFETY: there are sixteen.
+                let w = unsafe { T::eight(rows[r].wrapping_add(8 * half * T::BYTES)) };
+                for n in 0..N {
+                    sums[r][n][half] = _mm256_fmadd_ps(w, numbers[n][half], sums[r][n][half]);
                 }
             }
         }

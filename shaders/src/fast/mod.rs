@@ -19,7 +19,8 @@
 //! Formats of floats (f32, f16, bf16, fp8) keep f32 activations. Steps: 16 lanes, lane `l` takes the columns `l`, `l + 16`, ... by `fma`,
 //! joined by the same tree. Prompts: one accumulator, column after column by `fma`.
 //!
-//! Columns beyond the row's end, up to a multiple of 64, are zeros of `q`, and add nothing.
+//! Columns beyond the row's end are zeros of `q`, up to a multiple of 64, and of 256 in steps; those of floats in steps, up to a multiple
+//! of 16, are zeros too.
 
 mod acts;
 pub mod attend;

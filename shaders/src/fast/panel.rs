@@ -39,13 +39,19 @@ pub struct PanelRow<'a> {
 /// A kernel that needs no panel; `super::gemv` says what it computes, and has checked the sizes. It asserts that its level is here.
 pub(crate) type Gemv = fn(&WeightView<'_>, Range<usize>, &Acts, Range<usize>, &mut [f32]);
 
+/// From a row's values and its row of scales, with AVX2, FMA and F16C, which the machine must have.
+///
+/// # Safety
+/// The machine has the instructions that it is compiled for.
+pub(crate) type Decode = unsafe fn(&[u8], &[u8], &mut PanelRow<'_>);
+
 /// Kernels that need no panel.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Direct {
     pub(crate) avx512: Option<Gemv>,
     pub(crate) avx2: Option<Gemv>,
     /// A panel's decoder for either, where the compiler's own is slower.
-    pub(crate) decode: Option<unsafe fn(&[u8], &[u8], &mut PanelRow<'_>)>,
+    pub(crate) decode: Option<Decode>,
 }
 
 impl Direct {

@@ -7,6 +7,7 @@ use super::float_gemm;
 use super::gemm::{BLOCK, gemm};
 use super::gemm_pane::Pane;
 use super::gemv::gemv;
+use super::gemv_float::gemv_float;
 use super::{Acts, Level, ThreadScratch};
 use crate::contract::{Fast, RowClass, Team, share};
 use crate::formats::{Format, WeightView};
@@ -14,45 +15,60 @@ use crate::formats::{Format, WeightView};
 /// Weight rows that are worth a turn of a thread, in a step.
 const STEP_ROWS: usize = 32;
 
-/// Pieces of a step's work for each thread, so that one that was held up does not hold up the others.
+/// Pieces of rows for each thread, so that one that was held up does not hold up the others.
 const PIECES: usize = 8;
 
 /// Rows of activations, ready for the weights of one op: int8, and f32 for weights that are floats.
 #[derive(Clone, Copy)]
 pub struct Operand<'a> {
-    /// The rows in int8.
-    pub acts: &'a Acts,
-    /// The same rows as they were, one after the other.
+    /// The rows in int8; `None` where weights of every format are taken as floats.
+    pub acts: Option<&'a Acts>,
+    /// The same rows as they were, one after the other, for weights that are floats.
     pub rows: &'a [f32],
 }
 
-/// Makes rows ready for weights of some formats: what [`Operand`] needs for them.
-pub fn load<'a>(
+/// Makes rows ready for weights of some formats.
+pub fn load<'a, 'x>(
     team: &dyn Team,
     formats: impl Iterator<Item = Format>,
     (rows, cols): (usize, usize),
-    row: &(dyn Fn(usize) -> &'a [f32] + Sync),
-    acts: &mut Acts,
-    flat: &mut Vec<f32>,
-) {
+    row: &(dyn Fn(usize) -> &'x [f32] + Sync),
+    (acts, flat): (&'a mut Acts, &'a mut Vec<f32>),
+) -> Operand<'a> {
     let (mut floats, mut whole) = (false, false);
     formats.for_each(|format| if format.panel().is_some() { whole = true } else { floats = true });
-    if floats {
-        flat.clear();
-        (0..rows).for_each(|index| flat.extend_from_slice(row(index)));
-    }
     if whole {
         acts.reset(rows, cols);
         acts.set_all(team, row);
     }
+    if floats { Operand { acts: Some(acts), ..load_floats(rows, row, flat) } } else { Operand { acts: Some(acts), rows: &[] } }
 }
 
-/// Weight rows of a piece of work.
-pub fn piece(class: RowClass, rows: usize, threads: usize) -> usize {
-    match class {
-        RowClass::Prompt => BLOCK,
-        RowClass::Step => rows.div_ceil(PIECES * threads).next_multiple_of(STEP_ROWS),
+/// Makes rows ready for weights that are taken as floats, whatever their format.
+pub fn load_floats<'a, 'x>(rows: usize, row: &dyn Fn(usize) -> &'x [f32], flat: &'a mut Vec<f32>) -> Operand<'a> {
+    flat.clear();
+    (0..rows).for_each(|index| flat.extend_from_slice(row(index)));
+    Operand { acts: None, rows: flat }
+}
+
+/// Cuts the rows of some matrices into pieces of work, in order: for each piece the matrix and its rows. The first pieces are large and the
+/// last ones small, so that memory is read in long runs and the threads end together all the same.
+pub fn pieces(class: RowClass, matrices: impl Iterator<Item = usize> + Clone, threads: usize) -> Vec<(usize, Range<usize>)> {
+    let least = if class == RowClass::Prompt { BLOCK } else { STEP_ROWS };
+    let mut left: usize = matrices.clone().sum();
+    let mut pieces = vec![];
+    for (matrix, rows) in matrices.enumerate() {
+        let mut first = 0;
+        while first < rows {
+            let fair = left.div_ceil(2 * threads).max(least).next_multiple_of(least);
+            // What would be left of the matrix is no piece of its own.
+            let end = if first + fair + least > rows { rows } else { first + fair };
+            pieces.push((matrix, first..end));
+            left -= end - first;
+            first = end;
+        }
     }
+    pieces
 }
 
 /// Products of some weight rows with some rows of activations: `out` has a row for each of `of`, in their order, and a column for each
@@ -66,14 +82,21 @@ pub fn product(
     own: &mut ThreadScratch,
     out: &mut Pane<'_>,
 ) {
-    match (fast.class, w.format().panel()) {
-        (RowClass::Prompt, Some(_)) => gemm(fast.level, w, rows, x.acts, of, &mut own.packed, out),
-        (RowClass::Step, Some(_)) => step(fast.level, w, rows, x.acts, of, &mut own.product, out),
-        (RowClass::Prompt, None) => {
+    match (fast.class, x.acts.filter(|_| w.format().panel().is_some())) {
+        (RowClass::Prompt, Some(acts)) => gemm(fast.level, w, rows, acts, of, &mut own.packed, out),
+        (RowClass::Step, Some(acts)) => step(fast.level, w, rows, acts, of, &mut own.product, out),
+        (class, None) => {
             let x: Vec<&[f32]> = of.iter().map(|row| &x.rows[*row as usize * w.cols()..][..w.cols()]).collect();
-            float_gemm::gemm(fast.level, w, rows, &x, &mut own.floats, out);
+            match class {
+                RowClass::Prompt => float_gemm::gemm(fast.level, w, rows, &x, &mut own.floats, out),
+                RowClass::Step => {
+                    let count = rows.len();
+                    own.product.resize(x.len() * count, 0.0);
+                    gemv_float(fast.level, w, rows, &x, &mut own.product);
+                    own.product.chunks_exact(count).enumerate().for_each(|(row, y)| out.row_mut(row).copy_from_slice(y));
+                }
+            }
         }
-        (RowClass::Step, None) => floats(w, rows, x.rows, of, &mut own.product, out),
     }
 }
 
@@ -92,16 +115,14 @@ fn step(level: Level, w: &WeightView<'_>, rows: Range<usize>, acts: &Acts, of: &
     }
 }
 
-/// Weights that are floats, row by row.
-fn floats(w: &WeightView<'_>, rows: Range<usize>, x: &[f32], of: &[u32], decoded: &mut Vec<f32>, out: &mut Pane<'_>) {
-    let cols = w.cols();
-    decoded.resize(cols, 0.0);
-    for (col, row) in rows.enumerate() {
-        w.decode_row(row, decoded);
-        for (to, of) in of.iter().enumerate() {
-            out.row_mut(to)[col] = crate::sums::dot(decoded, &x[*of as usize * cols..][..cols]);
-        }
-    }
+/// The panes of a matrix for some pieces of its columns, which follow each other from the first column.
+pub fn panes<'a>(whole: Pane<'a>, pieces: impl Iterator<Item = Range<usize>>) -> impl Iterator<Item = Pane<'a>> {
+    let mut left = Some(whole);
+    pieces.filter_map(move |piece| {
+        let (pane, others) = left.take()?.split_at(piece.len());
+        left = Some(others);
+        Some(pane)
+    })
 }
 
 /// Gives out panes of a matrix to the threads of a team: `work` gets the number of the pane, the pane, and the thread.
@@ -129,4 +150,29 @@ pub fn share_rows<T: Send>(team: &dyn Team, numbers: &mut [T], width: usize, wor
             work(index * each, piece, thread);
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_cover_every_row_once_and_end_small() {
+        for (class, least) in [(RowClass::Step, STEP_ROWS), (RowClass::Prompt, BLOCK)] {
+            for matrices in [vec![2048], vec![1, 31, 33, 500], vec![1024; 8], vec![50304], vec![]] {
+                for threads in [1, 2, 16] {
+                    let pieces = pieces(class, matrices.iter().copied(), threads);
+                    let mut next = vec![0; matrices.len()];
+                    for (matrix, rows) in &pieces {
+                        assert_eq!(next[*matrix], rows.start);
+                        assert!(rows.start.is_multiple_of(least) && !rows.is_empty());
+                        next[*matrix] = rows.end;
+                    }
+                    assert_eq!(next, matrices);
+                    let last = pieces.last().map_or(0, |(_, rows)| rows.len());
+                    assert!(last < 2 * least, "{pieces:?}");
+                }
+            }
+        }
+    }
 }

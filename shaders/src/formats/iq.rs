@@ -66,7 +66,7 @@ pub(super) static BYTES: [u64; 256] = {
     let mut masks = [0; 256];
     let mut at = 0;
     while at < 256 * 8 {
-        masks[at / 8] |= if at / 8 >> (at % 8) & 1 == 1 { 0xff << (at % 8 * 8) } else { 0 };
+        masks[at / 8] |= if (at / 8) >> (at % 8) & 1 == 1 { 0xff << (at % 8 * 8) } else { 0 };
         at += 1;
     }
     masks

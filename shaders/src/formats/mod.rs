@@ -99,7 +99,18 @@ impl Entry {
         row_bytes: fn(usize) -> Option<usize>,
         decode: fn(&[u8], &[u8], &mut [f32]),
     ) -> Self {
-        Self { name, row_bytes, scale_bytes: |_| Some(0), scale_rows: 1, decode, encode: None, per_row: None, glsl, panel: None, decode_at: None }
+        Self {
+            name,
+            row_bytes,
+            scale_bytes: |_| Some(0),
+            scale_rows: 1,
+            decode,
+            encode: None,
+            per_row: None,
+            glsl,
+            panel: None,
+            decode_at: None,
+        }
     }
 
     /// With a panel.

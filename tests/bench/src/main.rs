@@ -88,7 +88,8 @@ fn speed() {
         let conv = engine.open_conversation();
         let mut next = engine.append(conv, Input::Prompt(&ids[..16]), Sampling::GREEDY, || Ok(())).unwrap();
         let count = 128;
-        let time = seconds(|| (0..count).for_each(|_| next = engine.append(conv, Input::Next(&next), Sampling::GREEDY, || Ok(())).unwrap()));
+        let time =
+            seconds(|| (0..count).for_each(|_| next = engine.append(conv, Input::Next(&next), Sampling::GREEDY, || Ok(())).unwrap()));
         engine.close_conversation(conv);
         f64::from(count) / time
     });

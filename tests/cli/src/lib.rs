@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use coli_test_common::{built, fixture};
+use coli_test_common::{assembled, built, fixture};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -341,6 +341,11 @@ pub fn demo_case(index: usize) -> Case {
 /// The folder of a golden model: reference logits, and no tokenizer.
 pub fn golden() -> PathBuf {
     built::root().join("models/olmoe/golden/olmoe")
+}
+
+/// The same model as one GGUF file, alone in its folder.
+pub fn golden_gguf() -> PathBuf {
+    assembled::gguf(&golden().with_file_name("olmoe_gguf"), &golden()).unwrap()
 }
 
 /// An empty folder on the file system of the built program, so that files can be linked into it.

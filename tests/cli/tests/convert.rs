@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use coli_test_cli::{Run, copy_demo, copy_golden, demo_case, edit, fresh, golden, says};
+use coli_test_cli::{Run, copy_demo, copy_golden, demo_case, edit, fresh, golden, golden_gguf, says};
 use coli_test_common::built;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -157,13 +157,10 @@ fn what_cannot_be_converted_is_refused_in_a_line() {
     says(&error, &["int5", "keep, int8 (which is int8-row)", "int4-g64-planar"]);
     says(&convert(&from, &built::plugins()).finish().failed(2), &["--to: ", "exists and is no unfinished conversion"]);
     says(&convert(&from, &dir.path().join("no/to")).finish().failed(2), &["--to: ", "does not exist"]);
-    let file = golden().parent().unwrap().join("olmoe_gguf/model.gguf");
+    let file = golden_gguf();
     says(&convert(&file, &to).finish().failed(3), &["--from: ", "model.gguf", "run it as it is, with --model"]);
     says(&convert(&dir.path().join("none"), &to).finish().failed(3), &["none", "does not exist"]);
-    says(
-        &convert(&golden().parent().unwrap().join("olmoe_gguf"), &to).finish().failed(3),
-        &["config.json` is missing", "model.gguf` is one"],
-    );
+    says(&convert(file.parent().unwrap(), &to).finish().failed(3), &["config.json` is missing", "model.gguf` is one"]);
     let broken = copy_golden();
     let weights = broken.path().join("model.safetensors");
     let bytes = fs::read(&weights).unwrap();

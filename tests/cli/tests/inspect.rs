@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use coli_test_cli::{Run, copy_demo, fresh, says};
+use coli_test_cli::{Run, copy_demo, fresh, golden_gguf, says};
 use coli_test_common::built;
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ fn the_demo_model_is_shown() {
 
 #[test]
 fn a_gguf_file_is_shown_as_its_folder_is() {
-    let (folder, file) = (inspect(golden("olmoe").to_str().unwrap()), inspect(golden("olmoe_gguf/model.gguf").to_str().unwrap()));
+    let (folder, file) = (inspect(golden("olmoe").to_str().unwrap()), inspect(golden_gguf().to_str().unwrap()));
     assert_eq!((&file["container"], &file["architecture"]), (&json!("gguf"), &json!("olmoe")));
     assert_eq!((&folder["geometry"], &folder["plugin"]), (&file["geometry"], &file["plugin"]));
     assert_eq!((&folder["missing"], &file["missing"]), (&json!(["tokenizer.json"]), &json!([])));

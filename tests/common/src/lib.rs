@@ -1,6 +1,7 @@
 //! What several test crates use. It may panic: it serves tests only.
 #![allow(clippy::unwrap_used)]
 
+pub mod assembled;
 pub mod built;
 pub mod cases;
 pub mod compare;

@@ -14,7 +14,7 @@ use coli_place::precision::PrecisionRequest;
 use coli_plugin_api::describe::SegmentName;
 use coli_plugin_api::program::ports;
 use coli_shaders::contract::Sampling;
-use coli_test_common::{built, fixture};
+use coli_test_common::{assembled, built, fixture};
 use serde::Deserialize;
 
 /// How far a case's logits may be off.
@@ -61,9 +61,9 @@ impl Case {
         let gate: Gate = toml::from_str(&gate).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert!(gate.logits <= 1e-4 || !gate.why.is_empty(), "{}: a wider gate needs a reason", folder.display());
         let name = format!("{plugin}/{}", folder.file_name().unwrap().to_string_lossy());
-        let file = folder.join("model.gguf");
-        let model = if file.is_file() { file } else { folder.clone() };
-        let folder = gate.reference.as_ref().map_or(folder.clone(), |reference| folder.with_file_name(reference));
+        let own = folder;
+        let folder = gate.reference.as_ref().map_or(own.clone(), |reference| own.with_file_name(reference));
+        let model = assembled::gguf(&own, &folder).unwrap_or(own);
         let reference = fixture::json(&folder.join("reference.json"));
         let (prompt, greedy) = (fixture::ids(&reference["prompt"]), fixture::ids(&reference["greedy"]));
         Self { name, plugin: plugin.into(), model, folder, gate, prompt, greedy }

@@ -50,7 +50,11 @@ fn fast_mode_is_near_exact_mode() {
             let mut errors: Vec<f32> = rows.map(|(have, want)| relative_error(have, want)).collect();
             errors.sort_unstable_by(f32::total_cmp);
             let error = errors[errors.len() / 2];
-            println!("{} {class:?}: half of the positions off by {error:e} of the largest, all by {:e}", case.name, errors[errors.len() - 1]);
+            println!(
+                "{} {class:?}: half of the positions off by {error:e} of the largest, all by {:e}",
+                case.name,
+                errors[errors.len() - 1]
+            );
             if error > NEAR {
                 return Err(format!("{class:?}: off by {error:e}"));
             }

@@ -24,7 +24,9 @@ pub(super) fn run(args: &BenchArgs, environment: &Environment, verbose: u8) -> a
     let needed = args.prompt.max(args.gen_tokens.saturating_add(1));
     if needed > facts.context as usize {
         let context = facts.context;
-        return Err(Error::usage(format!("{needed} tokens do not fit a context of {context}: use {}", super::how_to_fit(needed, facts))).into());
+        return Err(
+            Error::usage(format!("{needed} tokens do not fit a context of {context}: use {}", super::how_to_fit(needed, facts))).into()
+        );
     }
     let start = Instant::now();
     let mut engine = super::load_model(prepared)?;
@@ -155,7 +157,12 @@ fn report(args: &BenchArgs, engine: &Engine, figures: &Figures) -> Result<()> {
             Some((bytes, rate)) => writeln!(out, ", {} of weights a token, {rate:.1} GB/s", Bytes(bytes))?,
             None => writeln!(out)?,
         }
-        writeln!(out, "loaded in {:.1} s, {} at most", figures.load_seconds, peak.map_or("unknown".into(), |peak| Bytes(peak).to_string()))?;
+        writeln!(
+            out,
+            "loaded in {:.1} s, {} at most",
+            figures.load_seconds,
+            peak.map_or("unknown".into(), |peak| Bytes(peak).to_string())
+        )?;
         for (name, ops) in &shares {
             writeln!(out, "{name}:")?;
             ops.iter().try_for_each(|(op, share, runs, micros)| {

@@ -83,7 +83,8 @@ pub fn prepare(path: &Path, plugins: &Plugins, request: &OpenRequest) -> Result<
     let plan = plan(&checkpoint, &program)?;
     let precision = precision::choose(request.precision, PrecisionFacts { quantized: plan.formats().any(|f| f.panel().is_some()) });
     let conversation = Relay::conversation_bytes(&program, precision.value == Precision::Fast, PAGE_POSITIONS, context.value).0;
-    let scratch = program.scratch_bytes(prompt_rows, OUTS_MAX).0;
+    let fast = if precision.value == Precision::Fast { program.fast_bytes(prompt_rows).0 } else { 0 };
+    let scratch = program.scratch_bytes(prompt_rows, OUTS_MAX).0.saturating_add(fast);
     let own_weights = own_ops::weight_bytes(manifest, &description, &recordings);
     let facts = Facts {
         plugin: manifest.id.clone(),

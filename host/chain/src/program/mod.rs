@@ -225,6 +225,18 @@ impl Program {
         Bytes(widths.map(bytes).fold(0, u64::saturating_add))
     }
 
+    /// Memory of fast mode's experts for so many rows of a step: of each pair of a row and a rank its gated middle and its result as f32,
+    /// and what is multiplied as int8 with its scales and sums (a half more). One layer runs at a time.
+    pub fn fast_bytes(&self, tokens_max: usize) -> Bytes {
+        let experts = self.segments.iter().flat_map(|segment| &segment.ops).filter_map(|op| {
+            let group = self.description.groups.get(op.groups.first()?.0 as usize)?;
+            let pairs = (tokens_max as u64).saturating_mul(op.ins.get(1)?.ncols as u64);
+            let numbers = u64::from(group.hidden).saturating_add(group.width.into());
+            Some(pairs.saturating_mul(numbers).saturating_mul(6))
+        });
+        Bytes(experts.max().unwrap_or(0))
+    }
+
     /// The program's segments, in order.
     pub fn segments(&self) -> impl Iterator<Item = SegmentName> {
         self.segments.iter().map(|segment| segment.name)

@@ -72,6 +72,9 @@ pub(crate) struct Grow {
     pub marked: Vec<u32>,
 }
 
+/// Numbers of a row of each state of a class, and how they are stored.
+type RowsOfClass = Vec<(usize, Form)>;
+
 /// Where a state's numbers are.
 #[derive(Debug, Clone, Copy)]
 enum Place {
@@ -118,7 +121,7 @@ impl States {
         context_max: u32,
     ) -> Self {
         assert!(page_positions > 0, "a page has positions");
-        let mut classes: Vec<(u32, Keep, Vec<(usize, Form)>)> = vec![];
+        let mut classes: Vec<(u32, Keep, RowsOfClass)> = vec![];
         let mut accumulators = vec![];
         let mut places = vec![];
         for (index, state) in description.states.iter().enumerate() {

@@ -7,7 +7,10 @@ use coli_base::{Error, Result};
 use serde_json::json;
 
 use super::folder::{Folder, claims};
-use super::{Checkpoint, INDEX, INDEX_BYTES_MAX, NEEDED, SINGLE, check_folder, gguf_within, is_gguf, is_unfinished, of_gguf, optional_object, read_json};
+use super::{
+    Checkpoint, INDEX, INDEX_BYTES_MAX, NEEDED, SINGLE, check_folder, gguf_within, is_gguf, is_unfinished, of_gguf, optional_object,
+    read_json,
+};
 use crate::gguf;
 use crate::quantization::{self, Quantization};
 

@@ -4,7 +4,7 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::driver::{AHEAD, Act, BATCH, Place, STRIP, Strip, kernels};
+use super::driver::{AHEAD, Act, BATCH, Place, STRIP, Strip, TOGETHER, kernels};
 use super::registers::{Registers, eight, load32, store};
 use crate::fast::panel::Row;
 use crate::fast::{Acts, Level};

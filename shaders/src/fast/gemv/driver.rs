@@ -8,11 +8,15 @@
 
 use crate::fast::acts::{ActUnits, Bytes, Groups};
 
-/// Bytes ahead of what is read now that are asked for.
-pub static AHEAD: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(3072);
+/// Bytes ahead of what is read now that are asked for, into the second-level cache: asking for the first level, or for less, was slower
+/// than not to ask.
+pub(super) const AHEAD: usize = 8192;
 
 /// Rows of activations that a pass takes.
 pub(super) const BATCH: usize = 16;
+
+/// Rows of weights that run together.
+pub(super) const TOGETHER: usize = 2;
 
 /// Units of a strip.
 pub(super) const STRIP: usize = 16;
@@ -94,38 +98,43 @@ macro_rules! kernels {
             let (width, scale_width) = (values.len() / count.max(1), scales.len() / count.max(1));
             let row = |at: usize| Row::<B, S>::new(&values[at * width..][..width], &scales[at * scale_width..][..scale_width], F::PER_ROW);
             let mut strip = [[[[0.0; 8]; 2]; 4]; STRIP];
-            let mut tails = [([0; B], [0; S]); 2];
+            let mut tails = [([0; B], [0; S]); TOGETHER];
             let mut at = 0;
             while at < count {
-                let two = at + 1 < count && acts.len() < 4;
-                let pair = [row(at), row(if two { at + 1 } else { at })];
-                let whole = pair[0].values.len();
+                let left = count - at;
+                // With several rows of activations there are sums enough.
+                let some = if acts.len() >= 4 { 1 } else { left.min(TOGETHER) };
+                let mut places = [Place { values: std::ptr::null(), scales: std::ptr::null(), tail: std::ptr::null() }; TOGETHER];
+                let whole = row(at).values.len();
                 assert!(whole >= units || whole + 1 == units, "{whole} of {units} units");
-                if whole < units {
-                    tails = [pair[0].tail(F::PER_ROW), pair[1].tail(F::PER_ROW)];
-                }
-                let place = |row: usize| Place { values: pair[row].values.as_ptr(), scales: pair[row].scales.as_ptr(), tail: &tails[row] };
-                if two {
-                    for (act, out) in acts.iter().zip(out.chunks_exact_mut(count)) {
-                        // SAFETY: both rows have as many units as the first, and a tail where that is fewer than `units`.
-                        let y = unsafe { block::<F, B, S, G, 2, 1>(&mut strip, [place(0), place(1)], [*act], whole.min(units), units) };
-                        (out[at], out[at + 1]) = (y[0][0], y[1][0]);
+                for index in 0..some {
+                    let row = row(at + index);
+                    if whole < units {
+                        tails[index] = row.tail(F::PER_ROW);
                     }
-                    at += 2;
-                    continue;
+                    places[index] = Place { values: row.values.as_ptr(), scales: row.scales.as_ptr(), tail: &raw const tails[index] };
                 }
-                let (fours, rest) = acts.as_chunks::<4>();
+                let [one, _] = places;
+                let (fours, rest) = if some == 1 { acts.as_chunks::<4>() } else { (&[][..], acts) };
                 let mut out = out.chunks_exact_mut(count);
                 for four in fours {
-                    // SAFETY: see above.
-                    let y = unsafe { block::<F, B, S, G, 1, 4>(&mut strip, [place(0)], *four, whole.min(units), units) };
+                    // SAFETY: rows have as many units as the first, and a tail where that is fewer than `units`.
+                    let y = unsafe { block::<F, B, S, G, 1, 4>(&mut strip, [one], *four, whole.min(units), units) };
                     y[0].iter().zip(&mut out).for_each(|(y, out)| out[at] = *y);
                 }
                 for (act, out) in rest.iter().zip(out) {
-                    // SAFETY: see above.
-                    out[at] = unsafe { block::<F, B, S, G, 1, 1>(&mut strip, [place(0)], [*act], whole.min(units), units) }[0][0];
+                    let (of, whole, out) = ([*act], whole.min(units), &mut out[at..][..some]);
+                    if some == 1 {
+                        // SAFETY: see above.
+                        let y = unsafe { block::<F, B, S, G, 1, 1>(&mut strip, [one], of, whole, units) };
+                        out.copy_from_slice(y.as_flattened());
+                    } else {
+                        // SAFETY: see above.
+                        let y = unsafe { block::<F, B, S, G, TOGETHER, 1>(&mut strip, places, of, whole, units) };
+                        out.copy_from_slice(y.as_flattened());
+                    }
                 }
-                at += 1;
+                at += some;
             }
         }
 
@@ -237,14 +246,13 @@ macro_rules! kernels {
             a: &mut [[[__m256; 2]; N]; R],
         ) {
             let mut sum = *a;
-            let ahead = AHEAD.load(std::sync::atomic::Ordering::Relaxed);
             for (unit, strip) in strip.iter().enumerate().take(count) {
                 for r in 0..R {
                     // SAFETY: `unit` is one of `count`.
                     let values = unsafe { &*rows[r].values.add(unit) };
                     for line in 0..B.div_ceil(64) {
-                        let address = values.as_ptr().wrapping_add(ahead + line * 64);
-                        if ahead & 3 == 1 { _mm_prefetch::<_MM_HINT_T1>(address.cast()); } else if ahead & 3 == 2 { _mm_prefetch::<_MM_HINT_NTA>(address.cast()); } else if ahead & 3 == 0 { _mm_prefetch::<_MM_HINT_T0>(address.cast()); }
+                        let address = values.as_ptr().wrapping_add(AHEAD + line * 64);
+                        _mm_prefetch::<_MM_HINT_T1>(address.cast());
                     }
                     // SAFETY: the level has what they need.
                     let u = unsafe { F::codes(values) };

@@ -11,7 +11,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 #[cfg(target_arch = "x86_64")]
-pub mod driver;
+mod driver;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod registers;

@@ -55,8 +55,10 @@ pub(crate) unsafe fn decode<F: Registers<B, S, G>, const B: usize, const S: usiz
     let (bytes, groups) = (out.values.chunks_mut(256), out.scales.chunks_mut(G).zip(out.mins.chunks_mut(G)));
     for (index, (bytes, (scales, mins))) in bytes.zip(groups).enumerate() {
         let (v, s) = row.unit(index, &tail);
-        // SAFETY: this function's features are those that they need.
-        let (unit, codes) = unsafe { (F::scales(v, s), F::codes(v)) };
+        // SAFETY: this function's features are those that it needs.
+        let unit = unsafe { F::scales(v, s) };
+        // SAFETY: see above.
+        let codes = unsafe { F::codes(v) };
         put(bytes, &stored::<u8, 256, _>(codes));
         scales.chunks_mut(8).zip(&unit.s).for_each(|(out, s)| put(out, &stored::<f32, 8, _>(*s)));
         mins.chunks_mut(8).zip(&unit.m).for_each(|(out, m)| put(out, &stored::<f32, 8, _>(*m)));
@@ -222,6 +224,7 @@ impl<const WIDE: bool, const S: usize, const G: usize> Units<256, S, G> for AsPa
 }
 
 impl<const WIDE: bool, const S: usize, const G: usize> Registers<256, S, G> for AsPanel<WIDE> {
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
     unsafe fn scales(_: &[u8; 256], scales: &[u8; S]) -> Scales {
@@ -229,6 +232,7 @@ impl<const WIDE: bool, const S: usize, const G: usize> Registers<256, S, G> for 
         if G == 16 { Scales { s: [at(0), at(1)], m: [at(2), at(3)] } } else { Scales { s: [at(0); 2], m: [at(1); 2] } }
     }
 
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
     unsafe fn codes(values: &[u8; 256]) -> [__m256i; 8] {

@@ -204,13 +204,18 @@ fn a_product_by_hand() {
 }
 
 /// A format's own kernels run where they are promised, so that the tests above are of them.
+#[cfg(target_arch = "x86_64")]
 #[test]
 fn kernels_are_the_promised_ones() {
     for format in formats() {
         assert_eq!(kernel_of(format, Level::Portable), Some("portable"));
     }
-    for format in [Format::Q4_K, Format::Q6_K, Format::Q8_0] {
-        assert_eq!(kernel_of(format, Level::Avx512), Some("direct-avx512"), "{format:?}");
+    let direct = "int8-row int8-g64 int4-row int4-g64 int4-row-tc int4-g64-tc int4-g64-planar mxfp4 mxfp4-ggml \
+                  q8_0 q4_0 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs";
+    for format in formats() {
+        let kind = if direct.split_whitespace().any(|name| name == format.name()) { "direct" } else { "panel" };
+        assert_eq!(kernel_of(format, Level::Avx2), Some(format!("{kind}-avx2").as_str()), "{format:?}");
+        assert_eq!(kernel_of(format, Level::Avx512), Some(format!("{kind}-avx512").as_str()), "{format:?}");
     }
     assert_eq!(kernel_of(Format::F32, Level::Portable), None);
     assert_eq!(UNIT % crate::fast::CHUNK, 0);

@@ -1,6 +1,6 @@
 //! Four-bit whole numbers as panels: `u = v + 8`, `m = 8 s`.
 
-use crate::fast::panel::{Direct, Panel, Unit, Units};
+use crate::fast::panel::{Panel, Unit, Units};
 use crate::formats::{blocks, scales};
 
 /// Pairs that store `v + ZERO`, with so many bytes of scales for 256 columns, or one scale a row.
@@ -19,7 +19,7 @@ impl<const S: usize, const ZERO: u8> Units<128, S, 8> for Pairs<S, ZERO> {
     const MOST: u8 = 15;
     const PER_ROW: bool = S == 4;
     #[cfg(target_arch = "x86_64")]
-    const DIRECT: Direct = crate::fast::gemv::registers::direct::<Self, 128, S, 8>();
+    const DIRECT: crate::fast::panel::Direct = crate::fast::gemv::registers::direct::<Self, 128, S, 8>();
 
     #[inline(always)]
     fn unit(values: &[u8; 128], scales: &[u8; S], out: &mut Unit<8>) {
@@ -35,7 +35,7 @@ impl<const S: usize, const ZERO: u8> Units<128, S, 8> for Pairs<S, ZERO> {
 impl Units<128, 16, 8> for Planar {
     const MOST: u8 = 15;
     #[cfg(target_arch = "x86_64")]
-    const DIRECT: Direct = crate::fast::gemv::registers::direct::<Self, 128, 16, 8>();
+    const DIRECT: crate::fast::panel::Direct = crate::fast::gemv::registers::direct::<Self, 128, 16, 8>();
 
     #[inline(always)]
     fn unit(values: &[u8; 128], scales: &[u8; 16], out: &mut Unit<8>) {

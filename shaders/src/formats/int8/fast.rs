@@ -8,12 +8,14 @@ use crate::fast::gemv::registers::{self, Registers, Scales};
 use super::panel::Int8;
 
 impl<const S: usize> Registers<256, S, 8> for Int8<S> {
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
     unsafe fn scales(_: &[u8; 256], scales: &[u8; S]) -> Scales {
         registers::offset::<8>([registers::groups(scales); 2], 128.0)
     }
 
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
     unsafe fn codes(values: &[u8; 256]) -> [__m256i; 8] {

@@ -1,8 +1,8 @@
 //! `iq1_m` as a panel: `u = 8 * (G[q] + t) + 9` with an eighth of the scale, `m = 9 s`.
 
 use crate::fast::panel::{Panel, Unit, Units};
-use crate::formats::{blocks, iq};
 use crate::formats::iq1_s::GRID;
+use crate::formats::{blocks, iq};
 
 use super::BYTES;
 

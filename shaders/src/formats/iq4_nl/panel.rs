@@ -1,6 +1,6 @@
 //! `iq4_nl` as a panel: `u = V[q] + 127`, `m = 127 d`. A unit is eight blocks.
 
-use crate::fast::panel::{Direct, Panel, Unit, Units};
+use crate::fast::panel::{Panel, Unit, Units};
 use crate::formats::blocks;
 
 use super::BYTES;
@@ -18,7 +18,7 @@ pub(super) const PANEL: Panel = Panel::of::<Iq4Nl, UNIT, 0, 8>();
 impl Units<UNIT, 0, 8> for Iq4Nl {
     const MOST: u8 = 240;
     #[cfg(target_arch = "x86_64")]
-    const DIRECT: Direct = crate::fast::gemv::registers::direct::<Self, UNIT, 0, 8>();
+    const DIRECT: crate::fast::panel::Direct = crate::fast::gemv::registers::direct::<Self, UNIT, 0, 8>();
 
     #[inline(always)]
     fn unit(bytes: &[u8; UNIT], _: &[u8; 0], out: &mut Unit<8>) {

@@ -10,6 +10,7 @@ use super::BYTES;
 use super::panel::Iq4Xs;
 
 impl Registers<BYTES, 0, 8> for Iq4Xs {
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
     unsafe fn scales(bytes: &[u8; BYTES], _: &[u8; 0]) -> Scales {
@@ -25,6 +26,7 @@ impl Registers<BYTES, 0, 8> for Iq4Xs {
         registers::offset::<8>([_mm256_mul_ps(d, _mm256_cvtepi32_ps(whole)); 2], 127.0)
     }
 
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
     unsafe fn codes(bytes: &[u8; BYTES]) -> [__m256i; 8] {

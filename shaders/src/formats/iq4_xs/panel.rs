@@ -1,6 +1,6 @@
 //! `iq4_xs` as a panel: `u = V[q] + 127`, `s = d * (S[g] - 32)`, `m = 127 s`.
 
-use crate::fast::panel::{Direct, Panel, Unit, Units};
+use crate::fast::panel::{Panel, Unit, Units};
 use crate::formats::blocks;
 use crate::formats::iq4_nl::U;
 
@@ -13,7 +13,7 @@ pub(super) const PANEL: Panel = Panel::of::<Iq4Xs, BYTES, 0, 8>();
 impl Units<BYTES, 0, 8> for Iq4Xs {
     const MOST: u8 = 240;
     #[cfg(target_arch = "x86_64")]
-    const DIRECT: Direct = crate::fast::gemv::registers::direct::<Self, BYTES, 0, 8>();
+    const DIRECT: crate::fast::panel::Direct = crate::fast::gemv::registers::direct::<Self, BYTES, 0, 8>();
 
     #[inline(always)]
     fn unit(bytes: &[u8; BYTES], _: &[u8; 0], out: &mut Unit<8>) {

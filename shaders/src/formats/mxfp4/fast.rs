@@ -9,6 +9,7 @@ use crate::formats::fp4;
 use super::panel::Mxfp4;
 
 impl Registers<128, 8, 8> for Mxfp4 {
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
     unsafe fn scales(_: &[u8; 128], scales: &[u8; 8]) -> Scales {
@@ -18,6 +19,7 @@ impl Registers<128, 8, 8> for Mxfp4 {
         registers::offset::<8>([s; 2], 12.0)
     }
 
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
     unsafe fn codes(values: &[u8; 128]) -> [__m256i; 8] {

@@ -1,6 +1,6 @@
 //! `mxfp4` as a panel: `u = 2 v + 12` with half of the scale, `m = 12 s`.
 
-use crate::fast::panel::{Direct, Panel, Unit, Units};
+use crate::fast::panel::{Panel, Unit, Units};
 use crate::formats::fp4;
 
 pub(super) struct Mxfp4;
@@ -16,7 +16,7 @@ pub(super) fn half_scale(code: u8) -> f32 {
 impl Units<128, 8, 8> for Mxfp4 {
     const MOST: u8 = 24;
     #[cfg(target_arch = "x86_64")]
-    const DIRECT: Direct = crate::fast::gemv::registers::direct::<Self, 128, 8, 8>();
+    const DIRECT: crate::fast::panel::Direct = crate::fast::gemv::registers::direct::<Self, 128, 8, 8>();
 
     #[inline(always)]
     fn unit(values: &[u8; 128], scales: &[u8; 8], out: &mut Unit<8>) {

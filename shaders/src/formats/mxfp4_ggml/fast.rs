@@ -10,6 +10,7 @@ use super::BYTES;
 use super::panel::{Mxfp4Ggml, UNIT};
 
 impl Registers<UNIT, 0, 8> for Mxfp4Ggml {
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
     unsafe fn scales(bytes: &[u8; UNIT], _: &[u8; 0]) -> Scales {
@@ -18,6 +19,7 @@ impl Registers<UNIT, 0, 8> for Mxfp4Ggml {
         registers::offset::<8>([registers::half_e8m0(codes); 2], 12.0)
     }
 
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
     unsafe fn codes(bytes: &[u8; UNIT]) -> [__m256i; 8] {

@@ -1,6 +1,6 @@
 //! `mxfp4-ggml` as a panel: `u = V[q] + 12`, `m = 12 s`. A unit is eight blocks.
 
-use crate::fast::panel::{Direct, Panel, Unit, Units};
+use crate::fast::panel::{Panel, Unit, Units};
 use crate::formats::{blocks, fp4};
 
 use super::BYTES;
@@ -15,7 +15,7 @@ pub(super) const PANEL: Panel = Panel::of::<Mxfp4Ggml, UNIT, 0, 8>();
 impl Units<UNIT, 0, 8> for Mxfp4Ggml {
     const MOST: u8 = 24;
     #[cfg(target_arch = "x86_64")]
-    const DIRECT: Direct = crate::fast::gemv::registers::direct::<Self, UNIT, 0, 8>();
+    const DIRECT: crate::fast::panel::Direct = crate::fast::gemv::registers::direct::<Self, UNIT, 0, 8>();
 
     #[inline(always)]
     fn unit(bytes: &[u8; UNIT], _: &[u8; 0], out: &mut Unit<8>) {

@@ -10,6 +10,7 @@ use super::BYTES;
 use super::panel::Q2K;
 
 impl Registers<BYTES, 0, 16> for Q2K {
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
     unsafe fn scales(bytes: &[u8; BYTES], _: &[u8; 0]) -> Scales {
@@ -23,6 +24,7 @@ impl Registers<BYTES, 0, 16> for Q2K {
         Scales { s: [_mm256_mul_ps(d, s[0]), _mm256_mul_ps(d, s[1])], m: [_mm256_mul_ps(dmin, m[0]), _mm256_mul_ps(dmin, m[1])] }
     }
 
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
     unsafe fn codes(bytes: &[u8; BYTES]) -> [__m256i; 8] {

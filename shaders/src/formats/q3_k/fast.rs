@@ -10,6 +10,7 @@ use super::BYTES;
 use super::panel::Q3K;
 
 impl Registers<BYTES, 0, 16> for Q3K {
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
     unsafe fn scales(bytes: &[u8; BYTES], _: &[u8; 0]) -> Scales {
@@ -27,6 +28,7 @@ impl Registers<BYTES, 0, 16> for Q3K {
         registers::offset::<16>([s(codes(low, upper(0))), s(codes(low >> 4, upper(4)))], 4.0)
     }
 
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
     unsafe fn codes(bytes: &[u8; BYTES]) -> [__m256i; 8] {

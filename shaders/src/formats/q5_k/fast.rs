@@ -10,12 +10,14 @@ use super::BYTES;
 use super::panel::Q5K;
 
 impl Registers<BYTES, 0, 8> for Q5K {
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
     unsafe fn scales(bytes: &[u8; BYTES], _: &[u8; 0]) -> Scales {
         kquant::scales_mins_avx2(blocks::at(bytes, 0))
     }
 
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
     unsafe fn codes(bytes: &[u8; BYTES]) -> [__m256i; 8] {

@@ -10,6 +10,7 @@ use super::BYTES;
 use super::panel::Q6K;
 
 impl Registers<BYTES, 0, 16> for Q6K {
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
     unsafe fn scales(bytes: &[u8; BYTES], _: &[u8; 0]) -> Scales {
@@ -19,6 +20,7 @@ impl Registers<BYTES, 0, 16> for Q6K {
         registers::offset::<16>([eight(codes), eight(_mm_unpackhi_epi64(codes, codes))], 32.0)
     }
 
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
     unsafe fn codes(bytes: &[u8; BYTES]) -> [__m256i; 8] {

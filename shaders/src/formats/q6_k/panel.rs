@@ -1,6 +1,6 @@
 //! `q6_k` as a panel: `u = q`, `s = d * S[g]`, `m = 32 s`.
 
-use crate::fast::panel::{Direct, Panel, Unit, Units};
+use crate::fast::panel::{Panel, Unit, Units};
 use crate::formats::blocks;
 
 use super::BYTES;
@@ -12,7 +12,7 @@ pub(super) const PANEL: Panel = Panel::of::<Q6K, BYTES, 0, 16>();
 impl Units<BYTES, 0, 16> for Q6K {
     const MOST: u8 = 63;
     #[cfg(target_arch = "x86_64")]
-    const DIRECT: Direct = crate::fast::gemv::registers::direct::<Self, BYTES, 0, 16>();
+    const DIRECT: crate::fast::panel::Direct = crate::fast::gemv::registers::direct::<Self, BYTES, 0, 16>();
 
     #[inline(always)]
     fn unit(bytes: &[u8; BYTES], _: &[u8; 0], out: &mut Unit<16>) {

@@ -10,12 +10,14 @@ use super::BYTES;
 use super::panel::{Q80, UNIT};
 
 impl Registers<UNIT, 0, 8> for Q80 {
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
     unsafe fn scales(bytes: &[u8; UNIT], _: &[u8; 0]) -> Scales {
         registers::offset::<8>([registers::halves_every::<BYTES>(bytes); 2], 128.0)
     }
 
+    // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
     unsafe fn codes(bytes: &[u8; UNIT]) -> [__m256i; 8] {

@@ -4,24 +4,27 @@ use super::MatmulAct;
 use super::cpu::apply_act;
 use crate::contract::{CpuCall, Fast};
 use crate::fast::Pane;
-use crate::fast::product::{self, Operand};
+use crate::fast::product;
 
-pub(super) fn run(act: MatmulAct, call: &mut CpuCall<'_>, fast: &Fast<'_>) {
+/// `exact` keeps f32 activations.
+pub(super) fn run(act: MatmulAct, exact: bool, call: &mut CpuCall<'_>, fast: &Fast<'_>) {
     let weight = call.weight(0);
     let bias = (call.weights.len() > 1).then(|| call.weight(1).decode());
     let (x, rows) = (call.ins[0], call.rows.len());
     let ([acts, _], [flat, ..]) = (&mut *fast.scratch.acts(), &mut *fast.scratch.numbers());
-    product::load(call.team, [weight.format()].into_iter(), (rows, x.width()), &|row| x.row(row), acts, flat);
-    let operand = Operand { acts, rows: flat };
+    let operand = match exact {
+        true => product::load_floats(rows, &|row| x.row(row), flat),
+        false => product::load(call.team, [weight.format()].into_iter(), (rows, x.width()), &|row| x.row(row), (acts, flat)),
+    };
     let of: Vec<u32> = (0..rows as u32).collect();
-    let each = product::piece(fast.class, weight.rows(), call.team.threads());
+    let pieces = product::pieces(fast.class, std::iter::once(weight.rows()), call.team.threads());
     let out: &mut [f32] = bytemuck::cast_slice_mut(call.outs[0].words(rows));
-    let panes = Pane::new(out, weight.rows()).split_every(each);
+    let panes = product::panes(Pane::new(out, weight.rows()), pieces.iter().map(|(_, rows)| rows.clone()));
     product::share_panes(call.team, panes, &|index, mut pane, thread| {
-        let first = index * each;
         let own = &mut *fast.scratch.thread(thread);
-        let cols = first..first + pane.cols();
-        product::product(fast, &weight, cols.clone(), operand, &of, own, &mut pane);
+        let cols = pieces[index].1.clone();
+        let first = cols.start;
+        product::product(fast, &weight, cols, operand, &of, own, &mut pane);
         if act != MatmulAct::None || bias.is_some() {
             for row in 0..rows {
                 for (col, y) in pane.row_mut(row).iter_mut().enumerate() {

@@ -18,7 +18,7 @@ use coli_plugin_api::{choice, params};
 
 pub(crate) use cpu::apply;
 
-use crate::contract::{Case, CpuCall, Fast, Op, OpFacts, exact};
+use crate::contract::{Case, CpuCall, Fast, Op, OpFacts};
 
 choice! {
     /// What is applied to each sum.
@@ -104,10 +104,7 @@ impl Op for Matmul {
     }
 
     fn fast(&self, call: &mut CpuCall<'_>, fast: &Fast<'_>) -> Result<(), String> {
-        if self.exact {
-            return exact(self, call);
-        }
-        cpu_fast::run(self.act, call, fast);
+        cpu_fast::run(self.act, self.exact, call, fast);
         Ok(())
     }
 

@@ -34,14 +34,14 @@ pub(super) fn run(moe: &Moe, call: &mut CpuCall<'_>, fast: &Fast<'_>) -> Result<
     let ([acts, mid], [flat, hidden, out]) = (&mut *fast.scratch.acts(), &mut *fast.scratch.numbers());
     let count = pairs.rows.len();
     let formats = pairs.experts.iter().flat_map(|expert| [expert.gate.format(), expert.up.format()]);
-    product::load(team, formats, (rows, width), &|row| x.row(row), acts, flat);
+    let operand = product::load(team, formats, (rows, width), &|row| x.row(row), (acts, flat));
     hidden.resize(count * moe.hidden, 0.0);
     out.resize(count * width, 0.0);
-    gate_and_up(moe, &pairs, Operand { acts, rows: flat }, hidden, call, fast);
+    gate_and_up(moe, &pairs, operand, hidden, call, fast);
     let formats = pairs.experts.iter().map(|expert| expert.down.format());
     let hidden = &*hidden;
-    product::load(team, formats, (count, moe.hidden), &|pair| &hidden[pair * moe.hidden..][..moe.hidden], mid, flat);
-    down(&pairs, Operand { acts: mid, rows: flat }, out, width, call, fast);
+    let operand = product::load(team, formats, (count, moe.hidden), &|pair| &hidden[pair * moe.hidden..][..moe.hidden], (mid, flat));
+    down(&pairs, operand, out, width, call, fast);
     // The rank sums of a row need its pairs by rank.
     let mut place = vec![0u32; rows * k];
     let at = pairs.rows.iter().zip(&pairs.ranks).enumerate();
@@ -80,8 +80,7 @@ fn sort<'a>(moe: &Moe, call: &CpuCall<'a>) -> Result<Pairs<'a>, String> {
 
 /// `hidden` becomes `glu(gate x, up x)` for each pair.
 fn gate_and_up(moe: &Moe, pairs: &Pairs<'_>, x: Operand<'_>, hidden: &mut [f32], call: &CpuCall<'_>, fast: &Fast<'_>) {
-    let each = piece(moe.hidden, pairs, call, fast);
-    by_expert(pairs, hidden, moe.hidden, each, call, &|expert, cols, mut pane, thread| {
+    by_expert(pairs, hidden, moe.hidden, call, fast, &|expert, cols, mut pane, thread| {
         let of = &pairs.rows[expert.pairs.clone()];
         let own = &mut *fast.scratch.thread(thread);
         product::product(fast, &expert.gate, cols.clone(), x, of, own, &mut pane);
@@ -95,39 +94,28 @@ fn gate_and_up(moe: &Moe, pairs: &Pairs<'_>, x: Operand<'_>, hidden: &mut [f32],
 
 /// `out` becomes `down h` for each pair.
 fn down(pairs: &Pairs<'_>, h: Operand<'_>, out: &mut [f32], width: usize, call: &CpuCall<'_>, fast: &Fast<'_>) {
-    let each = piece(width, pairs, call, fast);
-    by_expert(pairs, out, width, each, call, &|expert, cols, mut pane, thread| {
+    by_expert(pairs, out, width, call, fast, &|expert, cols, mut pane, thread| {
         let of: Vec<u32> = expert.pairs.clone().map(|pair| pair as u32).collect();
         product::product(fast, &expert.down, cols, h, &of, &mut fast.scratch.thread(thread), &mut pane);
     });
 }
 
-/// Weight rows of a piece of work: pieces of all experts together are work for all threads.
-fn piece(rows: usize, pairs: &Pairs<'_>, call: &CpuCall<'_>, fast: &Fast<'_>) -> usize {
-    let threads = call.team.threads().div_ceil(pairs.experts.len());
-    product::piece(fast.class, rows, threads)
-}
-
 /// Work on an expert's weight rows, given which, where the results for its pairs go, and the thread.
 type Work<'a> = dyn Fn(&Chosen<'_>, Range<usize>, Pane<'_>, usize) + Sync + 'a;
 
-/// Gives out each expert's share of a matrix that has a row of `width` numbers for each pair, in panes of `each` columns.
-fn by_expert(pairs: &Pairs<'_>, numbers: &mut [f32], width: usize, each: usize, call: &CpuCall<'_>, work: &Work<'_>) {
+/// Gives out each expert's share of a matrix that has a row of `width` numbers for each pair.
+fn by_expert(pairs: &Pairs<'_>, numbers: &mut [f32], width: usize, call: &CpuCall<'_>, fast: &Fast<'_>, work: &Work<'_>) {
+    let matrices = pairs.experts.iter().map(|_| width);
+    let pieces = product::pieces(fast.class, matrices, call.team.threads());
     let mut panes = vec![];
-    let mut whose = vec![];
     let mut rest = numbers;
-    for (index, expert) in pairs.experts.iter().enumerate() {
+    for (pieces, expert) in pieces.chunk_by(|a, b| a.0 == b.0).zip(&pairs.experts) {
         let (own, others) = rest.split_at_mut(expert.pairs.len() * width);
         rest = others;
-        for (piece, pane) in Pane::new(own, width).split_every(each).enumerate() {
-            panes.push(pane);
-            whose.push((index, piece * each));
-        }
+        panes.extend(product::panes(Pane::new(own, width), pieces.iter().map(|(_, cols)| cols.clone())));
     }
     product::share_panes(call.team, panes.into_iter(), &|index, pane, thread| {
-        let (expert, first) = whose[index];
-        let expert = &pairs.experts[expert];
-        let cols = first..first + pane.cols();
-        work(expert, cols, pane, thread);
+        let (expert, cols) = &pieces[index];
+        work(&pairs.experts[*expert], cols.clone(), pane, thread);
     });
 }

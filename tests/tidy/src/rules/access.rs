@@ -83,12 +83,12 @@ fn is_crate(source: &Source<'_>, at: usize) -> bool {
 }
 
 /// Where product code may start threads.
-const THREADED: &[&str] = &["host/app/src/patience.rs"];
+const THREADED: &[&str] = &["host/app/src/patience.rs", "host/base/src/crew.rs"];
 
 pub(super) const THREADS: Rule = Rule {
     name: "threads",
-    advice: "the product has one thread that works. A place that starts others is a decision: it goes into the list in \
-             tests/tidy/src/rules/access.rs and into docs/ARCHITECTURE.md, section 6",
+    advice: "threads that work are those of a crew (host/base/src/crew.rs). A place that starts others is a decision: it goes into the \
+             list in tests/tidy/src/rules/access.rs and into docs/ARCHITECTURE.md, section 6",
     check: |tree| {
         outside(tree, THREADED, |file, source| {
             if file.test {
@@ -102,8 +102,9 @@ pub(super) const THREADS: Rule = Rule {
 };
 
 fn starts_threads(source: &Source<'_>, at: usize) -> bool {
-    let spawns =
-        source.text(at) == "thread" && source.text(at + 1) == "::" && !["sleep", "current", "yield_now"].contains(&source.text(at + 2));
+    let spawns = source.text(at) == "thread"
+        && source.text(at + 1) == "::"
+        && !["sleep", "current", "yield_now", "available_parallelism"].contains(&source.text(at + 2));
     let imports = source.reads(at, &["std", "::", "thread"]) && source.text(at + 3) != "::"
         || source.text(at) == "thread" && in_use_of_std(source, at);
     let pool = source.text(at) == "rayon" && is_crate(source, at);
