@@ -29,6 +29,7 @@ model_plugin = "p"
 device = "cpu"
 precision = "exact"
 ctx = 1_024
+threads = 3
 tokens = 7
 temp = 1
 top_k = 0x10

@@ -15,7 +15,7 @@ use crate::device::{Device, Inner};
 use crate::fault::{Fault, Result, failed};
 use crate::memory::Pool;
 use crate::pipeline::Pipeline;
-use crate::wait::{FenceState, RECEIPT, Seen, verdict};
+use crate::wait::{RECEIPT, Seen, verdict};
 
 /// Recorded commands. They run one submit at a time, in the order of submits of the whole device.
 pub struct Commands {
@@ -32,7 +32,6 @@ struct Parts {
     inner: Arc<Inner>,
     pool: vk::CommandPool,
     raw: vk::CommandBuffer,
-    fence: vk::Fence,
     queries: vk::QueryPool,
 }
 
@@ -91,8 +90,6 @@ impl Commands {
             return Err(Fault::wrong("commands that are in flight cannot be submitted again"));
         }
         self.receipt.set_word(0, 0)?;
-        // SAFETY: the fence is not in flight.
-        unsafe { inner.raw.reset_fences(&[self.parts.fence]) }.map_err(failed("vkResetFences"))?;
         let queue = inner.main.lock().unwrap_or_else(PoisonError::into_inner);
         let value = inner.submitted.load(Ordering::Acquire) + 1;
         let uploaded = inner.uploaded.load(Ordering::Acquire);
@@ -110,7 +107,7 @@ impl Commands {
             .wait_dst_stage_mask(&stages[..count])
             .push_next(&mut timeline);
         // SAFETY: the lock keeps others off the queue, the commands are recorded and not in flight, and everything they use is kept.
-        let sent = unsafe { inner.raw.queue_submit(*queue, &[info], self.parts.fence) }.map_err(failed("vkQueueSubmit"));
+        let sent = unsafe { inner.raw.queue_submit(*queue, &[info], vk::Fence::null()) }.map_err(failed("vkQueueSubmit"));
         inner.note(sent)?;
         inner.submitted.store(value, Ordering::Release);
         inner.upload_seen.store(uploaded, Ordering::Release);
@@ -152,17 +149,7 @@ impl Commands {
             waited.map_err(|result| inner.lost_in("vkWaitSemaphores", result))?;
             counter = inner.counter()?;
         }
-        // The fence of the same submit comes with the semaphore, if not in the same instant.
-        // SAFETY: the fence is of this device.
-        let fence = match unsafe { inner.raw.wait_for_fences(&[self.parts.fence], true, nanoseconds) } {
-            Ok(()) => FenceState::Signalled,
-            Err(vk::Result::TIMEOUT) => {
-                inner.stuck.store(true, Ordering::Release);
-                FenceState::NotYet
-            }
-            Err(_) => FenceState::Lost,
-        };
-        verdict(Seen { counter, value, fence, receipt: self.receipt.word(0)? })
+        verdict(Seen { counter, value, receipt: self.receipt.word(0)? })
     }
 
     /// The timestamps of the last submit that was waited for, in nanoseconds from the first; `None` where the queue has none.
@@ -199,15 +186,8 @@ impl Parts {
     fn new(inner: &Arc<Inner>, stamps: u32) -> Result<Self> {
         let pool = inner.command_pool(inner.queues.main.family)?;
         // Owned from here on, so that a failure below takes it apart.
-        let mut parts = Self {
-            inner: Arc::clone(inner),
-            pool,
-            raw: vk::CommandBuffer::null(),
-            fence: vk::Fence::null(),
-            queries: vk::QueryPool::null(),
-        };
+        let mut parts = Self { inner: Arc::clone(inner), pool, raw: vk::CommandBuffer::null(), queries: vk::QueryPool::null() };
         parts.raw = inner.command_buffer(pool)?;
-        parts.fence = inner.fence()?;
         if stamps > 0 {
             let info = vk::QueryPoolCreateInfo::default().query_type(vk::QueryType::TIMESTAMP).query_count(stamps);
             // SAFETY: `info` is complete.
@@ -224,8 +204,6 @@ impl Drop for Parts {
         }
         // SAFETY: the submit has ended, or the device is lost and has stopped; destroying nothing is allowed.
         unsafe { self.inner.raw.destroy_query_pool(self.queries, None) };
-        // SAFETY: as above.
-        unsafe { self.inner.raw.destroy_fence(self.fence, None) };
         // SAFETY: as above; the command buffer goes with its pool.
         unsafe { self.inner.raw.destroy_command_pool(self.pool, None) };
     }

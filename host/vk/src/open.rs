@@ -22,7 +22,7 @@ use crate::memory::staged::{self, Placement};
 use crate::memory::types::{self, Use};
 use crate::memory::{GIB, MIB, Pool, books};
 use crate::query::Extensions;
-use crate::queues::{self, Queues};
+use crate::queues::{self, QueueAt, Queues};
 use crate::quirks::{self, Quirk, Quirks};
 use crate::upload::UploadReport;
 
@@ -207,14 +207,8 @@ fn assemble(
     let pipelines = unsafe { raw.create_pipeline_cache(&info, None) }.map_err(failed("vkCreatePipelineCache"))?;
     let semaphores = semaphore(raw).and_then(|timeline| Ok((timeline, semaphore(raw)?)));
     let (timeline, uploads) = semaphores?;
-    // SAFETY: the device was made with this queue.
-    let main = Arc::new(Mutex::new(unsafe { raw.get_device_queue(queues.main.family, queues.main.index) }));
-    let upload = if queues.upload == queues.main {
-        Arc::clone(&main)
-    } else {
-        // SAFETY: as above.
-        Arc::new(Mutex::new(unsafe { raw.get_device_queue(queues.upload.family, queues.upload.index) }))
-    };
+    let main = locked(raw, queues.main);
+    let upload = if queues.upload == queues.main { Arc::clone(&main) } else { locked(raw, queues.upload) };
     let import = facts.features.host_import.then(|| ash::ext::external_memory_host::Device::new(&instance.hold.raw, raw));
     let placement = staged::decide(&facts.memory, options.staged, options.window);
     let families: BTreeSet<u32> = [queues.main.family, queues.upload.family].into();
@@ -255,6 +249,12 @@ fn assemble(
         facts,
     };
     Ok(Opening { inner, allowed })
+}
+
+/// A queue that the device was made with, under a lock of its own.
+fn locked(raw: &ash::Device, at: QueueAt) -> Arc<Mutex<vk::Queue>> {
+    // SAFETY: `create` asked for every queue that the choice names.
+    Arc::new(Mutex::new(unsafe { raw.get_device_queue(at.family, at.index) }))
 }
 
 /// A device that is open and has not decided yet where resident data goes.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use coli_test_cli::{Run, copy_demo, copy_golden, demo_case, edit, fresh, golden, golden_gguf, says};
+use coli_test_cli::{Run, copy_demo, copy_golden, demo_case, edit, fresh, golden_gguf, says};
 use coli_test_common::built;
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -4,7 +4,7 @@
 use std::fs;
 
 use coli_test_cli::{Run, copy_demo, copy_golden, copy_plugin, demo_case, edit, fresh, golden, library_name, says};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The error of a command line that is wrong.
 fn usage(args: &[&str]) -> String {
@@ -330,7 +330,32 @@ fn a_device_that_cannot_be_had_is_an_unmet_request_by_name() {
 }
 
 #[test]
-fn a_precision_that_cannot_be_had_is_an_unmet_request_by_name() {
-    says(&Run::coli(["run", "x", "--precision", "fast"]).finish().failed(4), &["--precision fast", "exact"]);
-    says(&Run::coli(["eval", "logits", "--ids", "1", "--precision", "fast"]).finish().failed(4), &["--precision fast", "exact"]);
+fn threads_are_as_many_as_asked_for_or_refused() {
+    says(&Run::coli(["run", "x", "--threads", "0"]).finish().failed(2), &["--threads: 0 is not from 1 to 1024"]);
+    says(&Run::coli(["run", "x", "--threads", "5000"]).finish().failed(2), &["--threads: 5000 is not from 1 to 1024"]);
+    says(&Run::coli(["run", "x", "--threads", "two"]).finish().failed(2), &["two"]);
+    says(&Run::coli(["run", "x"]).env("COLI_THREADS", "0").finish().failed(2), &["COLI_THREADS", "1"]);
+    let told = Run::coli(["run", "Elizabeth", "-n", "1", "--threads", "3", "--precision", "fast"]).finish().succeeded().stderr;
+    says(&told, &["threads 3", "precision fast (asked for by --precision fast, ", " kernels)"]);
+}
+
+#[test]
+fn a_measurement_is_of_what_was_asked_for() {
+    let report =
+        Run::coli(["bench", "--prompt", "70", "--gen", "3", "--runs", "2", "--threads", "2", "--profile", "--json"]).finish().json();
+    assert_eq!(
+        (&report["prompt"], &report["gen"], &report["threads"], &report["precision"]),
+        (&json!(70), &json!(3), &json!(2), &json!("exact"))
+    );
+    for rates in ["prompt_runs", "gen_runs"] {
+        let rates = report[rates].as_array().unwrap();
+        assert!(rates.len() == 2 && rates.iter().all(|rate| rate.as_f64().unwrap() > 0.0), "{report}");
+    }
+    // A token reads each dense matrix once and 8 of the 48 experts of a layer.
+    let (all, token) = (report["weight_bytes"].as_f64().unwrap(), report["token_weight_bytes"].as_f64().unwrap());
+    assert!(token > 0.2 * all && token < 0.5 * all, "{report}");
+    assert!(report["profile"]["decode"].as_array().unwrap().iter().any(|op| op["op"] == "moe@1"), "{report}");
+    let none = Run::coli(["bench", "--prompt", "0", "--gen", "0", "--json"]).finish().json();
+    assert_eq!((&none["prompt_tok_s"], &none["gen_tok_s"], &none["token_weight_bytes"]), (&Value::Null, &Value::Null, &Value::Null));
+    says(&Run::coli(["bench", "--prompt", "900000"]).finish().failed(2), &["900000 tokens do not fit a context of", "--ctx"]);
 }

@@ -154,8 +154,8 @@ fn a_request_that_cannot_be_met_names_its_source() {
     let error = Run::coli(["run", "x"]).env("COLI_DEVICE", "vulkan").finish().failed(4);
     says(&error, &["environment COLI_DEVICE: --device vulkan: "]);
     let here = fresh();
-    fs::write(here.path().join("coli.toml"), "precision = \"fast\"").unwrap();
-    says(&Run::coli(["run", "x"]).dir(here.path()).finish().failed(4), &["file coli.toml: --precision fast: "]);
+    fs::write(here.path().join("coli.toml"), "device = \"vulkan\"").unwrap();
+    says(&Run::coli(["run", "x"]).dir(here.path()).finish().failed(4), &["file coli.toml: --device vulkan: "]);
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn written(name: &str, bytes: &[u8]) -> PathBuf {
     if !known {
         let fail = |error: std::io::Error| panic!("{}: {error}", path.display());
         std::fs::create_dir_all(&folder).unwrap_or_else(fail);
-        let temporary = folder.join(format!("{}.part", std::process::id()));
+        let temporary = folder.join(format!("{}-{:?}.part", std::process::id(), std::thread::current().id()));
         std::fs::write(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, &path)).unwrap_or_else(fail);
     }
     path

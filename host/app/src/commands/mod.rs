@@ -140,8 +140,8 @@ fn open_request(values: &Values) -> Result<OpenRequest> {
 
 /// The error, and where the request came from that cannot be met, if not from the option that it names.
 fn with_source(error: Error, values: &Values) -> Error {
-    let named = [(Key::Device, "--device"), (Key::Precision, "--precision")].into_iter().find(|(_, option)| error.text.starts_with(option));
-    match named.and_then(|(key, _)| values.get(key)) {
+    let named = error.text.starts_with("--device").then_some(Key::Device);
+    match named.and_then(|key| values.get(key)) {
         Some((_, source)) if error.kind == Kind::Unmet && *source != Source::CommandLine => error.within(source),
         _ => error,
     }

@@ -19,7 +19,7 @@ const KERNELS: (&str, &str) = ("shaders/src/formats/", "/fast.rs");
 
 fn is_fenced(path: &str) -> bool {
     let is_in = |fenced: &&str| path == *fenced || fenced.ends_with('/') && path.starts_with(*fenced);
-    FENCED.iter().any(|fenced| is_in(fenced)) || path.starts_with(KERNELS.0) && path.ends_with(KERNELS.1)
+    FENCED.iter().any(is_in) || path.starts_with(KERNELS.0) && path.ends_with(KERNELS.1)
 }
 
 /// Files that only allow the unsafe code that a derive macro writes.
