@@ -24,6 +24,32 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     }
 }
 
+/// Runs `work` compiled for the machine's widest registers, as far as it is inlined here. Bits do not change: products and sums stay what
+/// they are, only more of them are computed at once.
+pub(crate) fn wide<R>(work: impl FnOnce() -> R) -> R {
+    match Level::best() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the machine has the level's instructions.
+        Level::Avx512 => unsafe { wide_avx512(work) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: likewise.
+        Level::Avx2 => unsafe { wide_avx2(work) },
+        _ => work(),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vl")]
+fn wide_avx512<R>(work: impl FnOnce() -> R) -> R {
+    work()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn wide_avx2<R>(work: impl FnOnce() -> R) -> R {
+    work()
+}
+
 /// The same code for wider registers: additions and products stay what they are, so the bits do too.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512vl")]

@@ -19,6 +19,8 @@ pub use team::{Alone, Team, share};
 
 use coli_plugin_api::params::Params;
 
+use crate::sums;
+
 /// One op, prepared: a value of the implementing type holds the checked parameters and what follows from them.
 pub trait Op: Sized + Send + Sync + 'static {
     /// Its name, without the version: the mathematics, never a model's name.
@@ -87,5 +89,5 @@ fn prepare<O: Op>(facts: &OpFacts<'_>) -> Result<Kernel, String> {
 
 /// The CPU twin, on all threads where its rows stand apart.
 pub(crate) fn exact<O: Op>(op: &O, call: &mut CpuCall<'_>) -> Result<(), String> {
-    if O::ROWS_APART { team::by_rows(op, call) } else { op.cpu(call) }
+    if O::ROWS_APART { team::by_rows(op, call) } else { sums::wide(|| op.cpu(call)) }
 }

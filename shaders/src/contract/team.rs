@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::{Columns, ColumnsMut, CpuCall, Op, StateAccess};
+use crate::sums;
 
 /// Threads that run a part of an op together. Whoever runs ops brings them.
 pub trait Team: Sync {
@@ -61,7 +62,7 @@ impl StateAccess for NoStates {
 pub(super) fn by_rows<O: Op>(op: &O, call: &mut CpuCall<'_>) -> Result<(), String> {
     let (rows, threads) = (call.rows.len(), call.team.threads());
     if threads == 1 || rows < 2 * ROWS_MIN {
-        return op.cpu(call);
+        return sums::wide(|| op.cpu(call));
     }
     let each = rows.div_ceil(threads).max(ROWS_MIN);
     let count = rows.div_ceil(each);
@@ -79,7 +80,7 @@ pub(super) fn by_rows<O: Op>(op: &O, call: &mut CpuCall<'_>) -> Result<(), Strin
         let Some(mut outs) = pieces[chunk].lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
         let start = chunk * each;
         let ins: Vec<Columns<'_>> = ins.iter().map(|input| input.from_row(start)).collect();
-        let result = op.cpu(&mut CpuCall {
+        let mut call = CpuCall {
             rows: &at[start..rows.min(start + each)],
             ins: &ins,
             outs: &mut outs,
@@ -91,7 +92,8 @@ pub(super) fn by_rows<O: Op>(op: &O, call: &mut CpuCall<'_>) -> Result<(), Strin
             scratch: &mut vec![],
             team: &Alone,
             fast: None,
-        });
+        };
+        let result = sums::wide(|| op.cpu(&mut call));
         *faults[chunk].lock().unwrap_or_else(PoisonError::into_inner) = result;
     });
     // The first rows' fault, as one thread would have met it.

@@ -299,8 +299,16 @@ impl Finished {
 /// Whether a line is one of those that tell what the program does.
 fn is_information(line: &str) -> bool {
     let Some(text) = line.strip_prefix("coli: ") else { return false };
-    let starts =
-        ["no model was named, so this is the demo model in ", "loaded ", "seed ", "settings from ", "wrote ", "converting ", "converted "];
+    let starts = [
+        "no model was named, so this is the demo model in ",
+        "loaded ",
+        "seed ",
+        "settings from ",
+        "wrote ",
+        "converting ",
+        "converted ",
+        "run ",
+    ];
     let parts = ["; device ", " prompt tokens at ", ": it was found before ", " stored tensors are not used, "];
     starts.iter().any(|start| text.starts_with(start)) || parts.iter().any(|part| text.contains(part))
 }

@@ -142,10 +142,13 @@ fn check(to: &Path, wanted: &Value) -> Result<()> {
 /// Makes the folder and its state file.
 fn make(to: &Path, wanted: &Value) -> Result<()> {
     match fs::create_dir(to) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-            return Err(Error::run(format!("making folder `{}`: {error}", to.display())));
-        }
-        _ => {}
+        // Somebody made it since it was looked at, and may have finished a conversion in it.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => match look(to)? {
+            Target::New => {}
+            Target::Begun => return Ok(()),
+        },
+        Err(error) => return Err(Error::run(format!("making folder `{}`: {error}", to.display()))),
+        Ok(()) => {}
     }
     disk::write(&to.join(STATE), &state_to_be(to), wanted.to_string().as_bytes())?;
     disk::settle_folder(to.parent().unwrap_or(to));

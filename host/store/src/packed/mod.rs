@@ -204,7 +204,7 @@ impl Packed<'_> {
     fn known(&self, candidates: &[Format], dims: Vec<u64>, stated: bool) -> Result<Encoded> {
         let sizes = self.sizes();
         let mut fitting = fit::fitting(candidates, &dims, sizes);
-        if self.values.entry.dtype == Dtype::F8_E4M3 && !stated {
+        if (self.values.entry.dtype == Dtype::F8_E4M3 || self.is_named_packed()) && !stated {
             fitting.retain(|format| self.scales.is_some_and(|scales| fit::is_grid(*format, &dims, &scales.entry.shape)));
         }
         match fit::choose(&fitting) {

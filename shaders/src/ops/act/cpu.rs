@@ -3,6 +3,7 @@
 use super::{ActKind, ActParams, functions};
 use crate::contract::CpuCall;
 
+#[inline(always)]
 pub(super) fn run(params: &ActParams, call: &mut CpuCall<'_>) {
     call.scratch.clear();
     if !call.weights.is_empty() {

@@ -121,6 +121,7 @@ impl Op for Act {
         Ok(Self { params })
     }
 
+    #[inline(always)]
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
         cpu::run(&self.params, call);
         Ok(())

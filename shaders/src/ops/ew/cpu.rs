@@ -4,6 +4,7 @@ use super::{EwKind, EwParams, EwRepeat};
 use crate::contract::CpuCall;
 use crate::ops::act::functions::{sigmoid, silu};
 
+#[inline(always)]
 pub(super) fn run(params: &EwParams, call: &mut CpuCall<'_>) {
     let s = params.scale;
     match params.kind {

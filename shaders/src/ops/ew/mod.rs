@@ -152,6 +152,7 @@ impl Op for Ew {
         Ok(Self { params })
     }
 
+    #[inline(always)]
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
         cpu::run(&self.params, call);
         Ok(())

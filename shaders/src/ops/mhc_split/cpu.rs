@@ -5,6 +5,7 @@ use super::MhcSplitParams;
 use crate::contract::CpuCall;
 use crate::ops::act::functions::sigmoid;
 
+#[inline(always)]
 pub(super) fn run(params: &MhcSplitParams, call: &mut CpuCall<'_>) {
     let n = params.streams as usize;
     let (scale, base) = (call.weight(0).decode(), call.weight(1).decode());

@@ -74,6 +74,7 @@ impl Op for MhcSplit {
         Ok(Self { params })
     }
 
+    #[inline(always)]
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
         cpu::run(&self.params, call);
         Ok(())

@@ -2,6 +2,7 @@
 
 use crate::contract::CpuCall;
 
+#[inline(always)]
 pub(super) fn run(streams: usize, call: &mut CpuCall<'_>) {
     let weights = call.ins.get(1);
     for row in 0..call.rows.len() {

@@ -61,6 +61,7 @@ impl Op for Mix {
         Ok(Self { streams: streams as usize })
     }
 
+    #[inline(always)]
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
         cpu::run(self.streams, call);
         Ok(())

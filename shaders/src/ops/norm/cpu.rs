@@ -5,6 +5,7 @@ use super::{EpsPlace, NormKind, NormParams, Weighting};
 use crate::contract::CpuCall;
 use crate::sums;
 
+#[inline(always)]
 pub(super) fn run(params: &NormParams, call: &mut CpuCall<'_>) {
     let group = call.ins[0].width() / params.groups as usize;
     let mut weights: Vec<Vec<f32>> = (0..call.weights.len()).map(|index| call.weight(index).decode()).collect();
@@ -29,6 +30,7 @@ pub(super) fn run(params: &NormParams, call: &mut CpuCall<'_>) {
 }
 
 /// A group, centred where the kind says so, times the reciprocal of its root.
+#[inline(always)]
 fn divide(params: &NormParams, y: &mut [f32]) {
     let width = y.len() as f32;
     if params.kind == NormKind::Layer {

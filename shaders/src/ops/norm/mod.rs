@@ -161,6 +161,7 @@ impl Op for Norm {
         Ok(Self { params })
     }
 
+    #[inline(always)]
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
         cpu::run(&self.params, call);
         Ok(())

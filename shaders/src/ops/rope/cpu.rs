@@ -4,6 +4,7 @@ use super::angles::Angles;
 use super::{RopeParams, RopeStyle};
 use crate::contract::CpuCall;
 
+#[inline(always)]
 pub(super) fn run(params: &RopeParams, angles: &Angles, call: &mut CpuCall<'_>) {
     let (head_width, start, pairs) = (params.head_width as usize, params.start as usize, angles.pairs());
     let columns = |pair: usize| match params.style {

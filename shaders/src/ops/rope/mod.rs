@@ -165,6 +165,7 @@ impl Op for Rope {
         Ok(Self { angles: angles::Angles::new(&params), params })
     }
 
+    #[inline(always)]
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
         cpu::run(&self.params, &self.angles, call);
         Ok(())
