@@ -18,6 +18,7 @@ use crate::file::OpenFile;
 use crate::packed::Encoding;
 use crate::{convert, gguf, quantization};
 use folder::Folder;
+pub(crate) use folder::has_twos_note;
 
 const NEEDED: &str = "a model is a folder with config.json, tokenizer.json and *.safetensors, or a GGUF file";
 /// Files beside the tensors that make a folder a model.

@@ -40,7 +40,7 @@ pub(crate) fn open_with_notes(path: &Path) -> Result<(OpenFile, Vec<Entry>, Note
 
 fn read(file: &OpenFile) -> Result<(Vec<Entry>, Notes)> {
     let json = read_json(file)?;
-    let metadata: Metadata = serde_json::from_slice(&json).map_err(|error| Error::refused(format!("not a safetensors header: {error}")))?;
+    let metadata = parse(&json)?;
     // Both were checked against the file's size and the bound, so the sums cannot overflow.
     let data_start = LENGTH_BYTES + json.len() as u64;
     let data_len = file.len - data_start;
@@ -52,6 +52,16 @@ fn read(file: &OpenFile) -> Result<(Vec<Entry>, Notes)> {
         return Err(Error::refused(format!("{} bytes after the last tensor belong to none", data_len - claimed)));
     }
     Ok((entries(&metadata, data_start), metadata.metadata().clone().unwrap_or_default()))
+}
+
+/// A header that is to be written, length and JSON, as a reader will find it.
+pub(crate) fn of_bytes(header: &[u8]) -> Result<(Vec<Entry>, Notes)> {
+    let metadata = parse(header.get(LENGTH_BYTES as usize..).unwrap_or_default())?;
+    Ok((entries(&metadata, header.len() as u64), metadata.metadata().clone().unwrap_or_default()))
+}
+
+fn parse(json: &[u8]) -> Result<Metadata> {
+    serde_json::from_slice(json).map_err(|error| Error::refused(format!("not a safetensors header: {error}")))
 }
 
 /// The header's JSON, whose length is believed only as far as the file reaches.

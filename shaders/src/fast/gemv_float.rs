@@ -116,7 +116,7 @@ mod avx2 {
     impl Stored for F32 {
         const BYTES: usize = 4;
 
-        // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
+        // SAFETY: the caller promises what the trait asks for: the machine has the instructions, and there are eight numbers.
         #[target_feature(enable = "avx2,f16c,fma")]
         #[inline]
         unsafe fn eight(at: *const u8) -> __m256 {
@@ -128,7 +128,7 @@ mod avx2 {
     impl Stored for F16 {
         const BYTES: usize = 2;
 
-        // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
+        // SAFETY: the caller promises what the trait asks for: the machine has the instructions, and there are eight numbers.
         #[target_feature(enable = "avx2,f16c,fma")]
         #[inline]
         unsafe fn eight(at: *const u8) -> __m256 {
@@ -140,7 +140,7 @@ mod avx2 {
     impl Stored for Bf16 {
         const BYTES: usize = 2;
 
-        // SAFETY: the caller promises what the trait asks for: the machine has the instructions.
+        // SAFETY: the caller promises what the trait asks for: the machine has the instructions, and there are eight numbers.
         #[target_feature(enable = "avx2,f16c,fma")]
         #[inline]
         unsafe fn eight(at: *const u8) -> __m256 {

@@ -18,37 +18,31 @@ const STEP_ROWS: usize = 32;
 /// Pieces of rows for each thread, so that one that was held up does not hold up the others.
 const PIECES: usize = 8;
 
-/// Rows of activations, ready for the weights of one op: int8, and f32 for weights that are floats.
+/// Rows of activations, for the weights of one op.
 #[derive(Clone, Copy)]
 pub struct Operand<'a> {
     /// The rows in int8; `None` where weights of every format are taken as floats.
     pub acts: Option<&'a Acts>,
-    /// The same rows as they were, one after the other, for weights that are floats.
-    pub rows: &'a [f32],
+    /// The rows as they are, for weights that are floats.
+    pub row: &'a (dyn Fn(usize) -> &'a [f32] + Sync),
 }
 
-/// Makes rows ready for weights of some formats.
-pub fn load<'a, 'x>(
-    team: &dyn Team,
-    formats: impl Iterator<Item = Format>,
-    (rows, cols): (usize, usize),
-    row: &(dyn Fn(usize) -> &'x [f32] + Sync),
-    (acts, flat): (&'a mut Acts, &'a mut Vec<f32>),
-) -> Operand<'a> {
-    let (mut floats, mut whole) = (false, false);
-    formats.for_each(|format| if format.panel().is_some() { whole = true } else { floats = true });
-    if whole {
+impl<'a> Operand<'a> {
+    /// `rows` rows of `cols` numbers, in int8 where a weight is of a format that wants them so.
+    pub fn new(
+        team: &dyn Team,
+        mut formats: impl Iterator<Item = Format>,
+        (rows, cols): (usize, usize),
+        row: &'a (dyn Fn(usize) -> &'a [f32] + Sync),
+        acts: &'a mut Acts,
+    ) -> Self {
+        if !formats.any(|format| format.panel().is_some()) {
+            return Self { acts: None, row };
+        }
         acts.reset(rows, cols);
         acts.set_all(team, row);
+        Self { acts: Some(acts), row }
     }
-    if floats { Operand { acts: Some(acts), ..load_floats(rows, row, flat) } } else { Operand { acts: Some(acts), rows: &[] } }
-}
-
-/// Makes rows ready for weights that are taken as floats, whatever their format.
-pub fn load_floats<'a, 'x>(rows: usize, row: &dyn Fn(usize) -> &'x [f32], flat: &'a mut Vec<f32>) -> Operand<'a> {
-    flat.clear();
-    (0..rows).for_each(|index| flat.extend_from_slice(row(index)));
-    Operand { acts: None, rows: flat }
 }
 
 /// Cuts the rows of some matrices into pieces of work, in order: for each piece the matrix and its rows. The first pieces are large and the
@@ -86,7 +80,7 @@ pub fn product(
         (RowClass::Prompt, Some(acts)) => gemm(fast.level, w, rows, acts, of, &mut own.packed, out),
         (RowClass::Step, Some(acts)) => step(fast.level, w, rows, acts, of, &mut own.product, out),
         (class, None) => {
-            let x: Vec<&[f32]> = of.iter().map(|row| &x.rows[*row as usize * w.cols()..][..w.cols()]).collect();
+            let x: Vec<&[f32]> = of.iter().map(|row| (x.row)(*row as usize)).collect();
             match class {
                 RowClass::Prompt => float_gemm::gemm(fast.level, w, rows, &x, &mut own.floats, out),
                 RowClass::Step => {

@@ -19,15 +19,13 @@ pub struct ThreadScratch {
     pub product: Vec<f32>,
     /// Numbers, left dirty.
     pub numbers: Vec<f32>,
-    /// More of them.
-    pub more: Vec<f32>,
 }
 
 /// Memory of fast kernels: what all threads read, and what each thread has for itself.
 #[derive(Debug)]
 pub struct Scratch {
     acts: Mutex<[Acts; 2]>,
-    numbers: Mutex<[Vec<f32>; 3]>,
+    numbers: Mutex<[Vec<f32>; 2]>,
     threads: Vec<Mutex<ThreadScratch>>,
 }
 
@@ -44,7 +42,7 @@ impl Scratch {
     }
 
     /// Numbers of the op that runs now, left dirty.
-    pub fn numbers(&self) -> MutexGuard<'_, [Vec<f32>; 3]> {
+    pub fn numbers(&self) -> MutexGuard<'_, [Vec<f32>; 2]> {
         lock(&self.numbers)
     }
 

@@ -122,7 +122,7 @@ pub(super) fn claims(index: &Value) -> Result<BTreeMap<&str, &str>> {
 }
 
 /// Whether the folder has that converter's note. Another file of such a name, or one that cannot be read, is none.
-fn has_twos_note(dir: &Path) -> bool {
+pub(crate) fn has_twos_note(dir: &Path) -> bool {
     let (end, key) = TWOS_NOTE;
     let is_note = |path: &Path| {
         let bytes = coli_base::files::read_bounded(path, NOTE_BYTES_MAX).ok().flatten();

@@ -264,7 +264,8 @@ impl Folder<'_> {
         let path = self.dir.join(INDEX);
         let mut map = BTreeMap::new();
         for shard in &self.conversion.shards {
-            let name = shard.name.to_string_lossy().replace('\\', "/");
+            let parts: Vec<_> = shard.name.components().map(|part| part.as_os_str().to_string_lossy()).collect();
+            let name = parts.join("/");
             map.extend(shard.names.iter().map(|tensor| (tensor.clone(), name.clone())));
         }
         let total: u64 = self.conversion.shards.iter().map(|shard| shard.bytes - shard.header.len() as u64).sum();

@@ -35,7 +35,9 @@ pub use folder::{Event, Folder};
 pub use roles::{Role, Roles};
 pub use state::STATE;
 
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, has_twos_note};
+use crate::packed::{self, Stated, Stored};
+use crate::{header, quantization};
 use layout::Shard;
 use side::Side;
 
@@ -134,6 +136,29 @@ pub struct Conversion {
     figures: Figures,
 }
 
+/// Refuses what would be written and then not be read, because of names of the source that come to mean something: the headers to be are
+/// taken as a reader takes them.
+fn check_result(shards: &[Shard], checkpoint: &Checkpoint) -> Result<()> {
+    let (mut stored, mut stated, mut names) = (Vec::new(), Stated::default(), HashSet::new());
+    for (file, shard) in shards.iter().enumerate() {
+        let (entries, notes) = header::of_bytes(&shard.header)?;
+        stated.add(&notes)?;
+        for entry in entries {
+            if !names.insert(entry.name.clone()) {
+                return Err(Error::refused(format!("two tensors of the result would be named `{}`", entry.name)));
+            }
+            stored.push(Stored { file, entry });
+        }
+    }
+    let (quantization, twos) = (quantization::read(checkpoint.config())?, has_twos_note(checkpoint.dir()));
+    match packed::tensors(&stored, &stated, quantization, twos).1.into_iter().next() {
+        None => Ok(()),
+        Some(fault) => {
+            Err(fault.within("the result could not be read; keep these tensors, or take what the model does not use out of its files"))
+        }
+    }
+}
+
 impl Conversion {
     /// Checks the source and lays every file out.
     pub fn plan(checkpoint: &Checkpoint, roles: &Roles, options: Options) -> Result<Self> {
@@ -152,6 +177,7 @@ impl Conversion {
         }
         let shards: Vec<Shard> =
             files.iter().map(|path| layout::shard(&from, path, roles, options, &mut figures)).collect::<Result<_>>()?;
+        check_result(&shards, checkpoint)?;
         let (sides, left_out) = side::list(&from, &files)?;
         Ok(Self { from, options, shards, sides, left_out, figures })
     }

@@ -517,3 +517,22 @@ fn choices_are_words() {
         assert!(text.parse::<Choice>().unwrap_err().contains("int4-g64"), "{text}");
     }
 }
+
+/// Names of the source that come to mean something beside encoded tensors.
+#[test]
+fn a_result_that_could_not_be_read_is_refused_before_anything_is_written() {
+    for (extra, says) in [("table.qs", "would be named `table.qs`"), ("table_scale", "has scales twice")] {
+        let from = source();
+        // Another file than the table's.
+        save(&from.path().join("b.safetensors"), &[Stored::f32(extra, &[40])]);
+        let index = from.path().join("model.safetensors.index.json");
+        let mut map: Value = serde_json::from_slice(&fs::read(&index).unwrap()).unwrap();
+        map["weight_map"][extra] = json!("b.safetensors");
+        fs::write(&index, map.to_string()).unwrap();
+        let parent = tempfile::tempdir().unwrap();
+        let to = parent.path().join("to");
+        let error = refusal(from.path(), &to, CHOSEN);
+        assert!(error.kind == Kind::Refused && error.text.contains(says), "{error}");
+        assert!(!to.exists());
+    }
+}

@@ -4,18 +4,17 @@ use super::MatmulAct;
 use super::cpu::apply_act;
 use crate::contract::{CpuCall, Fast};
 use crate::fast::Pane;
-use crate::fast::product;
+use crate::fast::product::{self, Operand};
 
 /// `exact` keeps f32 activations.
 pub(super) fn run(act: MatmulAct, exact: bool, call: &mut CpuCall<'_>, fast: &Fast<'_>) {
     let weight = call.weight(0);
     let bias = (call.weights.len() > 1).then(|| call.weight(1).decode());
     let (x, rows) = (call.ins[0], call.rows.len());
-    let ([acts, _], [flat, ..]) = (&mut *fast.scratch.acts(), &mut *fast.scratch.numbers());
-    let operand = match exact {
-        true => product::load_floats(rows, &|row| x.row(row), flat),
-        false => product::load(call.team, [weight.format()].into_iter(), (rows, x.width()), &|row| x.row(row), (acts, flat)),
-    };
+    let [acts, _] = &mut *fast.scratch.acts();
+    let row = |row: usize| x.row(row);
+    let formats = std::iter::once(weight.format()).filter(|_| !exact);
+    let operand = Operand::new(call.team, formats, (rows, x.width()), &row, acts);
     let of: Vec<u32> = (0..rows as u32).collect();
     let pieces = product::pieces(fast.class, std::iter::once(weight.rows()), call.team.threads());
     let out: &mut [f32] = bytemuck::cast_slice_mut(call.outs[0].words(rows));

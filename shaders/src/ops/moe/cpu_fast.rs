@@ -31,16 +31,18 @@ pub(super) fn run(moe: &Moe, call: &mut CpuCall<'_>, fast: &Fast<'_>) -> Result<
     let (width, k, rows) = (call.ins[0].width(), call.ins[1].width(), call.rows.len());
     let pairs = sort(moe, call)?;
     let (x, weights, team) = (call.ins[0], call.ins[2], call.team);
-    let ([acts, mid], [flat, hidden, out]) = (&mut *fast.scratch.acts(), &mut *fast.scratch.numbers());
+    let ([acts, mid], [hidden, out]) = (&mut *fast.scratch.acts(), &mut *fast.scratch.numbers());
     let count = pairs.rows.len();
     let formats = pairs.experts.iter().flat_map(|expert| [expert.gate.format(), expert.up.format()]);
-    let operand = product::load(team, formats, (rows, width), &|row| x.row(row), (acts, flat));
+    let row = |row: usize| x.row(row);
+    let operand = Operand::new(team, formats, (rows, width), &row, acts);
     hidden.resize(count * moe.hidden, 0.0);
     out.resize(count * width, 0.0);
     gate_and_up(moe, &pairs, operand, hidden, call, fast);
     let formats = pairs.experts.iter().map(|expert| expert.down.format());
     let hidden = &*hidden;
-    let operand = product::load(team, formats, (count, moe.hidden), &|pair| &hidden[pair * moe.hidden..][..moe.hidden], (mid, flat));
+    let row = |pair: usize| &hidden[pair * moe.hidden..][..moe.hidden];
+    let operand = Operand::new(team, formats, (count, moe.hidden), &row, mid);
     down(&pairs, operand, out, width, call, fast);
     // The rank sums of a row need its pairs by rank.
     let mut place = vec![0u32; rows * k];
