@@ -18,10 +18,12 @@ usage() {
 ./coli.sh installs what is missing, builds in release when a source changed, and then:
 
   ./coli.sh run "Emma was"   runs coli; every word that is not below goes to it: eval, plugins, --help, --version
-  ./coli.sh build            only builds
+  ./coli.sh build            only builds; with --vulkan Vulkan's kernels in any case, otherwise as `run` does: where this machine has a
+                             Vulkan driver, or has built them before
   ./coli.sh dist             writes the release archive of this platform into target/dist, or into DIR with --out DIR
   ./coli.sh test             checks format and lints, builds, and runs every test but the long matrix
-  ./coli.sh test --all       the same with the long matrix
+  ./coli.sh test --all       the same with the long matrix, and with every driver
+  ./coli.sh drivers          fetches the software Vulkan drivers that `test` runs on; `test` does it too
   ./coli.sh help             this page
 END
 }
@@ -39,7 +41,7 @@ die() {
 # caller's own settings must not take their place.
 in_tree() (
     cd -- "$root"
-    unset COLI_MODEL COLI_DEMO COLI_PLUGIN_PATH COLI_HOME
+    unset COLI_MODEL COLI_DEMO COLI_PLUGIN_PATH COLI_HOME COLI_VK_SHADERS COLI_VK_LOADER
     export CARGO_TARGET_DIR=$target
     "$@" </dev/null
 )
@@ -113,17 +115,42 @@ need_checkers() {
     in_tree rustup component add rustfmt clippy >&2 || die "missing: rustfmt and clippy; run 'rustup component add rustfmt clippy'"
 }
 
+# shellcheck source=host/kernels/shaderc.sh
+source "$root/host/kernels/shaderc.sh"
+# shellcheck source=tests/drivers.sh
+source "$root/tests/drivers.sh"
+
 # --- what it does --------------------------------------------------------------------------------------------------------------------
 
-# Everything, or with words less: `build --exclude 'coli-test-*'` builds the program and every plugin library. The test crates bring no
-# features of their own, so what one call builds is up to date for the next, whichever came first.
+# Everything, or with words less: `build --exclude 'coli-test-*'` builds the program and every plugin library. The test crates turn on no
+# features, so what one call builds is up to date for the next, whichever came first.
 build() {
     [[ -e $program ]] || say "building in release; the first build takes a few minutes"
-    in_tree cargo build --release --workspace ${locked[@]+"${locked[@]}"} "$@" >&2
+    in_tree cargo build --release --workspace ${features[@]+"${features[@]}"} ${locked[@]+"${locked[@]}"} "$@" >&2
 }
 
 build_product() {
     build --exclude 'coli-test-*' || die "the build failed"
+}
+
+# What turns Vulkan's kernels on. Only two crates are compiled anew for it, and both kinds stay in the target folder.
+features=()
+
+with_kernels() {
+    need_shaderc
+    features=(--features coli-app/spirv)
+}
+
+# Compiling the compiler takes minutes: nobody without a Vulkan driver should wait for that unasked.
+with_kernels_where_useful() {
+    if have_shaderc; then
+        with_kernels
+    elif have_vulkan; then
+        # In a shell of its own: where it cannot be built, the CPU still serves.
+        (need_shaderc) && with_kernels || say "building without Vulkan's kernels"
+    elif [[ ! -e $program ]]; then
+        say "this machine has no Vulkan driver: building without Vulkan's kernels; './coli.sh build --vulkan' builds them too"
+    fi
 }
 
 # The steps that failed.
@@ -152,15 +179,29 @@ run_tests() {
     esac
     need_checkers
     step format cargo fmt --all --check >&2 || true
-    step lints cargo clippy --release --workspace --all-targets ${locked[@]+"${locked[@]}"} -- -D warnings >&2 || true
+    with_kernels
+    local words=(--release --workspace "${features[@]}" ${locked[@]+"${locked[@]}"})
+    step lints cargo clippy "${words[@]}" --all-targets -- -D warnings >&2 || true
+    say "== drivers"
+    fetch_drivers
+    [[ -z ${long[*]-} ]] || failed+=(${absent[@]+"${absent[@]/#/no driver: }"})
     say "== build: program and plugin libraries, which 'cargo test' does not build by itself"
     if build; then
-        step tests cargo test --release --workspace --no-fail-fast ${locked[@]+"${locked[@]}"} ${long[@]+"${long[@]}"} || true
+        step tests cargo test "${words[@]}" --no-fail-fast ${long[@]+"${long[@]}"} || true
     else
         failed+=(build "tests (not run)")
     fi
+    say_absent
     ((${#failed[@]} == 0)) || die "FAILED: $(join "${failed[@]}")"
     say "all passed: format, lints, build, tests"
+}
+
+# At the end, where it is read.
+say_absent() {
+    local driver
+    for driver in ${absent[@]+"${absent[@]}"}; do
+        say "SKIPPED: what runs on $driver, which could not be fetched"
+    done
 }
 
 join() {
@@ -181,17 +222,29 @@ esac
 need_all
 case "$1" in
 build)
-    (($# == 1)) || { say "build takes no words" && exit 2; }
+    case "${*:2}" in
+    "") with_kernels_where_useful ;;
+    --vulkan) with_kernels ;;
+    *) say "build takes --vulkan or nothing, not: ${*:2}" && exit 2 ;;
+    esac
     build_product
     say "built $program"
     ;;
+drivers)
+    (($# == 1)) || { say "drivers takes no words" && exit 2; }
+    fetch_drivers
+    say_absent
+    ((${#absent[@]} == 0)) || die "not every driver could be fetched"
+    ;;
 dist)
+    with_kernels
     # Of the test crates only the one that makes the archive.
     build --exclude 'coli-test-[!d]*' || die "the build failed"
     exec "$target/release/coli-test-dist" "${@:2}"
     ;;
 test) run_tests "${@:2}" ;;
 *)
+    with_kernels_where_useful
     build_product
     exec "$program" "$@"
     ;;

@@ -18,9 +18,9 @@ use abi_stable::{
 /// A change here means that libraries built before it are refused.
 pub const ABI_MAJOR: u32 = 0;
 /// Counts the optional fields added to [`PluginModule`] since the major version began.
-pub const ABI_MINOR: u32 = 0;
+pub const ABI_MINOR: u32 = 1;
 /// `major.minor`, as a manifest's `abi` key states it.
-pub const ABI_VERSION: &str = "0.0";
+pub const ABI_VERSION: &str = "0.1";
 
 /// How a plugin writes a line to the host's log: level (0 error, 1 warning, 2 information, 3 debug) and text.
 #[repr(transparent)]
@@ -128,6 +128,16 @@ pub struct RawCall<'a> {
     pub state: RawState_TO<'a, RMut<'a, ()>>,
 }
 
+/// How an own op runs on a device.
+#[repr(C)]
+#[derive(StableAbi, Debug)]
+pub struct RawDevice {
+    /// JSON of [`crate::own_op::OwnForm`].
+    pub form: RString,
+    /// SPIR-V, as little-endian words.
+    pub spirv: RVec<u8>,
+}
+
 /// What a plugin library exports.
 #[repr(C)]
 #[derive(StableAbi)]
@@ -147,6 +157,9 @@ pub struct PluginModule {
     /// Makes an object for one model.
     #[sabi(last_prefix_field)]
     pub new: extern "C" fn(LogFn) -> RResult<PluginBox, RString>,
+    /// From minor version 1 on: the device form of one use of an own op, its name and JSON of [`crate::own_op::OwnFacts`] in.
+    #[sabi(missing_field(option))]
+    pub op_device: extern "C" fn(RStr<'_>, RStr<'_>) -> RResult<ROption<RawDevice>, RString>,
 }
 
 impl RootModule for PluginModule_Ref {

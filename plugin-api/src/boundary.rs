@@ -9,12 +9,12 @@ use std::panic::{catch_unwind, set_hook, take_hook, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
 use abi_stable::sabi_trait::TD_Opaque;
-use abi_stable::std_types::{RErr, ROk, RResult, RSlice, RStr, RString, RVec};
+use abi_stable::std_types::{RErr, ROk, ROption, RResult, RSlice, RStr, RString, RVec};
 
-use crate::abi::{LogFn, PluginBox, PluginObject, PluginObject_TO, RawCall};
+use crate::abi::{LogFn, PluginBox, PluginObject, PluginObject_TO, RawCall, RawDevice};
 use crate::codec;
 use crate::describe::{DescribeRequest, SegmentName};
-use crate::own_op::{OwnCall, OwnKernel, OwnOp};
+use crate::own_op::{OwnCall, OwnDevice, OwnKernel, OwnOp};
 use crate::plugin::{Log, Plugin};
 use crate::recorder::Recorder;
 
@@ -148,6 +148,21 @@ pub fn new_object<P: Plugin>(log: LogFn) -> RResult<PluginBox, RString> {
     })
 }
 
+/// The device form of an own op for [`export_plugin!`], guarded.
+#[doc(hidden)]
+pub fn op_device<P: Plugin>(op: RStr<'_>, facts: RStr<'_>) -> RResult<ROption<RawDevice>, RString> {
+    guarded("op_device", || {
+        let facts = serde_json::from_str(&facts).map_err(|error| format!("the host's facts: {error}"))?;
+        let found = P::own_ops().into_iter().find(|own| own.id() == op.as_str());
+        let device = found.ok_or_else(|| format!("this library has no op `{op}`"))?.device(&facts)?;
+        let raw = |device: OwnDevice| {
+            let form = serde_json::to_string(&device.form).map_err(|error| format!("the device form: {error}"))?;
+            Ok::<_, String>(RawDevice { form: form.into(), spirv: device.spirv.into() })
+        };
+        Ok(device.map(raw).transpose()?.into())
+    })
+}
+
 #[doc(hidden)]
 pub use abi_stable::prefix_type::PrefixTypeTrait as __PrefixTypeTrait;
 
@@ -164,6 +179,15 @@ macro_rules! export_plugin {
             ) -> $crate::abi_stable::std_types::RResult<$crate::abi::PluginBox, $crate::abi_stable::std_types::RString> {
                 $crate::boundary::new_object::<$plugin>(log)
             }
+            extern "C" fn op_device(
+                op: $crate::abi_stable::std_types::RStr<'_>,
+                facts: $crate::abi_stable::std_types::RStr<'_>,
+            ) -> $crate::abi_stable::std_types::RResult<
+                $crate::abi_stable::std_types::ROption<$crate::abi::RawDevice>,
+                $crate::abi_stable::std_types::RString,
+            > {
+                $crate::boundary::op_device::<$plugin>(op, facts)
+            }
             fn module() -> $crate::abi::PluginModule_Ref {
                 use $crate::boundary::__PrefixTypeTrait as _;
                 $crate::abi::PluginModule {
@@ -173,6 +197,7 @@ macro_rules! export_plugin {
                     id: $crate::abi_stable::std_types::RStr::from_str(<$plugin as $crate::Plugin>::ID),
                     version: $crate::abi_stable::std_types::RStr::from_str(<$plugin as $crate::Plugin>::VERSION),
                     new,
+                    op_device,
                 }
                 .leak_into_prefix()
             }

@@ -17,6 +17,11 @@ pub trait OwnOp: Send + Sync {
     fn id(&self) -> String;
     /// Checks everything that can be known of one use before a run. An error names the operand or field and what was expected.
     fn prepare(&self, facts: &OwnFacts) -> Result<Box<dyn OwnKernel>, String>;
+    /// How this use of it runs on a device; `None` where it runs on the CPU. An op with a state has no device form in this version.
+    fn device(&self, facts: &OwnFacts) -> Result<Option<OwnDevice>, String> {
+        let _ = facts;
+        Ok(None)
+    }
     /// Tiny recordings with results that an independent implementation gives, or that were worked by hand. The host runs them before it
     /// uses the op.
     fn cases(&self) -> Result<Vec<OwnCase>, String>;
@@ -84,6 +89,49 @@ pub struct OwnFacts {
     pub weights: Vec<OwnShape>,
     /// The state, with how the op uses it.
     pub state: Option<(StateKind, Access)>,
+}
+
+/// The device form of one use of an own op: one run of one kernel over all rows.
+///
+/// The kernel is a compute shader `main` of SPIR-V 1.5 or older. It has no addresses: its memory are storage buffers of set 0, in this order
+/// from binding 0 on, each of exactly its size: operands, outputs, weights, the rows, the parameters. An operand or output is rows of
+/// `width` words without gaps, as many as the row cap; a weight is f32 numbers, row after row. The rows are a word with how many of them
+/// run and three of no meaning, then four words each: conversation, position, row of the step, and one of no meaning. The parameters are
+/// their bytes, filled up with zeros to whole words, one at least. It writes outputs alone. Reading elsewhere gives any numbers, writing
+/// elsewhere does nothing.
+///
+/// Specialization constants: 0 is the invocations of a workgroup, which is a row of them in x; 1 is the subgroup's size; 2 is the row cap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnDevice {
+    /// The kernel, as little-endian words.
+    pub spirv: Vec<u8>,
+    /// How it is run.
+    pub form: OwnForm,
+}
+
+/// How a kernel of an own op is run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnForm {
+    /// Invocations of a workgroup: 1 to 128, which every device has.
+    pub workgroup: u32,
+    /// Workgroups in x, y and z.
+    pub grid: [OwnExtent; 3],
+}
+
+/// A number of workgroups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum OwnExtent {
+    /// So many.
+    Fixed(u32),
+    /// One for each `per` rows of the cap, begun ones included, `times` so many.
+    Rows {
+        /// Rows of a workgroup.
+        per: u32,
+        /// Workgroups for them.
+        times: u32,
+    },
 }
 
 /// Numbers as they cross the border: bits, since JSON has no exact form for every f32.

@@ -5,6 +5,7 @@
 //! formats, and [`sums`] fixes the order of sums.
 
 pub mod contract;
+pub mod device;
 pub mod fast;
 pub mod formats;
 pub mod ops;

@@ -89,6 +89,9 @@ pub struct ModelArgs {
     /// Threads of the CPU executor [default: one for each processor]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub threads: Option<u32>,
+    /// Memory of the device that is taken at most, in MiB; what does not fit runs on the CPU [default: what is free]
+    #[arg(long, value_name = "MIB", allow_negative_numbers = true)]
+    pub vram_limit: Option<u32>,
 }
 
 /// How tokens are chosen, and how many. What is not given here comes from the environment, a settings file or the model.
@@ -373,6 +376,7 @@ impl ModelArgs {
             (Key::Precision, self.precision.map(|precision| Value::Text(precision.to_string()))),
             (Key::Ctx, self.ctx.map(|ctx| Value::Whole(ctx.into()))),
             (Key::Threads, self.threads.map(|threads| Value::Whole(threads.into()))),
+            (Key::VramLimit, self.vram_limit.map(|mib| Value::Whole(mib.into()))),
         ])
     }
 }

@@ -11,13 +11,14 @@ use coli_base::{Error, Result};
 use coli_plugin_api::codec;
 use coli_plugin_api::describe::SegmentName;
 use coli_plugin_api::program::{Direction, Domain, Ty};
-use coli_shaders::contract::{Case, Data, RowClass};
+use coli_shaders::contract::{Case, Data, RowClass, WeightStore};
 use coli_shaders::fast::Level;
 
 use crate::cpu::Ports;
 use crate::program::{OpTable, PortSpec, Program, Rows};
-use crate::relay::takes_halves;
+use crate::relay::{is_even, takes_halves};
 use crate::state::PAGE_POSITIONS;
+use crate::vulkan::{DeviceWeights, Setup, VulkanDevice, VulkanExecutor};
 use crate::{CpuExecutor, Row, States, Step};
 
 /// Rows of a case, and positions of its context. A case is tiny.
@@ -40,7 +41,7 @@ pub fn check(case: &Case, ops: &OpTable) -> Result<()> {
     }
 }
 
-fn compare(have: &Data, want: &Data, tolerance: f32) -> std::result::Result<(), String> {
+pub(crate) fn compare(have: &Data, want: &Data, tolerance: f32) -> std::result::Result<(), String> {
     match (have, want) {
         (Data::F32(have), Data::F32(want)) => {
             let error = relative_error(have, want);
@@ -69,7 +70,7 @@ pub fn relative_error(have: &[f32], want: &[f32]) -> f32 {
     if largest > 0.0 { error / largest } else { error }
 }
 
-fn same_bits(a: &Data, b: &Data) -> bool {
+pub(crate) fn same_bits(a: &Data, b: &Data) -> bool {
     match (a, b) {
         (Data::F32(a), Data::F32(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits()),
         (a, b) => a == b,
@@ -96,31 +97,91 @@ pub fn run(case: &Case, ops: &OpTable, cuts: &[Range<usize>]) -> Result<HashMap<
 
 /// The same in another mode.
 pub fn run_as(case: &Case, ops: &OpTable, cuts: &[Range<usize>], how: How) -> Result<HashMap<String, Data>> {
-    check_sizes(case).map_err(Error::refused)?;
-    let given = given(case).map_err(Error::refused)?;
-    let recordings = [(SegmentName::Layer(0), codec::encode(&case.recording).map_err(Error::refused)?)];
-    let program = Program::build(&case.description, &recordings, ops, &given)?;
-    let half = |id| how.halves && takes_halves(&program, id);
-    let mut states = States::of(&case.description, |_| true, half, PAGE_POSITIONS, case.description.context_max);
-    let convs = case.rows.iter().map(|row| row.conv + 1).max().unwrap_or(0);
-    // A conversation starts where its first row stands.
-    let first = |conv: u32| case.rows.iter().find(|row| row.conv == conv).map_or(0, |row| row.pos);
-    let convs: Vec<_> = (0..convs).map(|conv| states.open_at(first(conv))).collect();
-    let weights = Arc::new(case.weights.clone());
+    let bench = Bench::new(case, ops)?;
+    let half = |id| how.halves && takes_halves(&bench.program, id);
+    let mut states = States::of(&case.description, |_| true, half, PAGE_POSITIONS, case.description.context_max, None);
     let rows_max = case.rows.len();
-    let executor = CpuExecutor::new(Arc::new(program), weights, rows_max, rows_max)?;
+    let executor = CpuExecutor::new(bench.program.clone(), Arc::new(case.weights.clone()), rows_max, rows_max)?;
     let mut executor = executor.with_crew(Arc::new(Crew::new(how.threads)?), how.fast);
-    let mut results: HashMap<String, Data> = HashMap::new();
-    for cut in cuts {
-        let rows = case.rows[cut.clone()].iter().enumerate().map(|(index, at)| {
-            let wanted = case.outs.contains(&((cut.start + index) as u32));
-            Row::text(convs[at.conv as usize], at.pos, case.tokens[cut.start + index] as u32, wanted.then_some(case.sampling))
-        });
-        let step = Step { rows: rows.collect(), class: how.class };
-        let inputs: Vec<Data> = given.iter().zip(&case.inputs).map(|(spec, (_, data))| slice(data, spec.width as usize, cut)).collect();
-        executor.run_given(&mut states, &step, &inputs, &mut |ports| collect(case, ports, &mut results))?;
+    bench.run(case, cuts, how.class, &mut states, |states, step, given, observe| executor.run_given(states, step, given, observe))
+}
+
+/// A device to run a case on, and how.
+pub struct OnDevice<'a> {
+    /// The device.
+    pub device: &'a Arc<VulkanDevice>,
+    /// Whether fast mode's kernels may be taken.
+    pub fast: bool,
+    /// What its rows are for.
+    pub class: RowClass,
+    /// Whether rows that may round are stored as binary16.
+    pub halves: bool,
+}
+
+/// The same on a device, whether or not some op of it has to be the CPU's: that is an error.
+pub fn run_on(case: &Case, ops: &OpTable, cuts: &[Range<usize>], on: &OnDevice<'_>) -> Result<HashMap<String, Data>> {
+    let bench = Bench::new(case, ops)?;
+    let weights: Arc<dyn WeightStore> = Arc::new(case.weights.clone());
+    let setup = Setup {
+        program: bench.program.clone(),
+        device: on.device.clone(),
+        weights: Arc::new(DeviceWeights::new(on.device.device().clone(), weights, &case.description)),
+        ids: None,
+        segments: 0..1,
+        tokens_max: case.rows.len(),
+        outs_max: case.rows.len(),
+        fast: on.fast,
+        context: case.description.context_max,
+    };
+    let (jobs, make) = setup.stores();
+    let half = |id| on.halves && takes_halves(&bench.program, id) && is_even(&bench.program, id);
+    let mut states = States::of(&case.description, |_| true, half, PAGE_POSITIONS, case.description.context_max, Some(&make));
+    let mut executor = VulkanExecutor::new(setup, &states, jobs)?;
+    bench.run(case, cuts, on.class, &mut states, |states, step, given, observe| executor.run_given(states, step, given, observe))
+}
+
+/// A case that is ready to run.
+struct Bench {
+    program: Arc<Program>,
+    given: Vec<PortSpec>,
+}
+
+type Observe<'o> = &'o mut dyn FnMut(&Ports<'_>) -> Result<()>;
+
+impl Bench {
+    fn new(case: &Case, ops: &OpTable) -> Result<Self> {
+        check_sizes(case).map_err(Error::refused)?;
+        let given = given(case).map_err(Error::refused)?;
+        let recordings = [(SegmentName::Layer(0), codec::encode(&case.recording).map_err(Error::refused)?)];
+        let program = Arc::new(Program::build(&case.description, &recordings, ops, &given)?);
+        Ok(Self { program, given })
     }
-    Ok(results)
+
+    fn run(
+        &self,
+        case: &Case,
+        cuts: &[Range<usize>],
+        class: RowClass,
+        states: &mut States,
+        mut run: impl FnMut(&mut States, &Step, &[Data], Observe<'_>) -> Result<()>,
+    ) -> Result<HashMap<String, Data>> {
+        let convs = case.rows.iter().map(|row| row.conv + 1).max().unwrap_or(0);
+        // A conversation starts where its first row stands.
+        let first = |conv: u32| case.rows.iter().find(|row| row.conv == conv).map_or(0, |row| row.pos);
+        let convs: Vec<_> = (0..convs).map(|conv| states.open_at(first(conv))).collect();
+        let mut results: HashMap<String, Data> = HashMap::new();
+        for cut in cuts {
+            let rows = case.rows[cut.clone()].iter().enumerate().map(|(index, at)| {
+                let wanted = case.outs.contains(&((cut.start + index) as u32));
+                Row::text(convs[at.conv as usize], at.pos, case.tokens[cut.start + index] as u32, wanted.then_some(case.sampling))
+            });
+            let step = Step { rows: rows.collect(), class };
+            let of_cut = |(spec, (_, data)): (&PortSpec, &(String, Data))| slice(data, spec.width as usize, cut);
+            let inputs: Vec<Data> = self.given.iter().zip(&case.inputs).map(of_cut).collect();
+            run(states, &step, &inputs, &mut |ports| collect(case, ports, &mut results))?;
+        }
+        Ok(results)
+    }
 }
 
 fn check_sizes(case: &Case) -> std::result::Result<(), String> {

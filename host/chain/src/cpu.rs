@@ -14,6 +14,7 @@ use coli_shaders::contract::{Columns, ColumnsMut, CpuCall, Data, Fast, RowAt, Ro
 use coli_shaders::fast::{self, Level};
 
 use crate::inputs::{self, IdSource};
+pub use crate::ports::Ports;
 use crate::profile::{Counted, Profile};
 use crate::program::{LinkedOp, LinkedPort, LinkedSegment, Place, PlacedOperand, Program, Rows, Slot};
 use crate::state::{OpStates, States};
@@ -75,28 +76,6 @@ struct Over<'a> {
 impl Over<'_> {
     fn first_in(&self, slot: &Slot) -> usize {
         if slot.port { self.first } else { 0 }
-    }
-}
-
-/// The ports of a segment that has just run, for its rows of the step or for one slice of the wanted ones.
-pub struct Ports<'a> {
-    /// The segment.
-    pub segment: SegmentName,
-    /// The step's rows.
-    pub tokens: &'a [RowAt],
-    /// The wanted rows that this run was over.
-    pub outs: &'a [RowAt],
-    outputs: &'a [LinkedPort],
-    slots: &'a [Vec<u32>],
-}
-
-impl<'a> Ports<'a> {
-    /// The numbers of an output port and how many rows it has, `None` where the segment has no such port.
-    pub fn get(&self, name: &str) -> Option<(Columns<'a>, usize)> {
-        let port = self.outputs.iter().find(|port| port.spec.name == name)?;
-        let rows = if port.spec.rows == Rows::Tokens { self.tokens.len() } else { self.outs.len() };
-        let width = port.spec.width as usize;
-        Some((Columns::new(&self.slots[port.slot], width, 0, width), rows))
     }
 }
 
@@ -291,7 +270,7 @@ impl CpuExecutor {
     }
 
     fn ports<'a>(&'a self, segment: &'a LinkedSegment, tokens: &'a [RowAt], outs: &'a [RowAt]) -> Ports<'a> {
-        Ports { segment: segment.name, tokens, outs, outputs: &segment.outputs, slots: &self.slots }
+        Ports::in_slots(segment.name, tokens, outs, &segment.outputs, &self.slots)
     }
 
     /// Runs a segment's ops over these rows of the step, where there are any, and over this slice of the wanted ones.
@@ -346,7 +325,7 @@ impl CpuExecutor {
             team,
             fast: fast.as_ref(),
         };
-        let result = (op.kernel)(&mut call);
+        let result = op.kernel.run(&mut call);
         let spent = counted.map(|(store, start)| (start.elapsed(), store.bytes()));
         if let (Some(profile), Some((time, bytes))) = (&mut self.profile, spent) {
             // A table gives rows, whose bytes are as good as nothing.

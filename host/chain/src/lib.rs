@@ -8,7 +8,9 @@
 
 pub mod case;
 pub mod cpu;
+mod executor;
 mod inputs;
+mod ports;
 pub mod profile;
 pub mod program;
 pub mod relay;
@@ -16,11 +18,12 @@ pub mod relay;
 mod small_model;
 pub mod state;
 pub mod step;
+pub mod vulkan;
 
 pub use cpu::CpuExecutor;
 pub use inputs::IdSource;
 pub use profile::Profile;
 pub use program::{PortSpec, Program};
-pub use relay::{Cutting, Relay};
+pub use relay::{Cutting, Relay, StageDevice, cuts_for_device};
 pub use state::{ConvId, Snapshot, States};
 pub use step::{Row, Step};

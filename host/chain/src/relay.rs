@@ -16,11 +16,13 @@ use coli_shaders::contract::{StateAccess as _, Team, WeightStore};
 use coli_shaders::fast::Level;
 
 use crate::cpu::{CpuExecutor, Ports, Run, Threads};
+use crate::executor::Executor;
 use crate::inputs::IdSource;
 use crate::profile::Profile;
 use crate::program::{Program, ReadPort};
 use crate::state::{ConvId, OpStates, Snapshot, States};
 use crate::step::Step;
+use crate::vulkan::{DeviceWeights, Setup, VulkanDevice, VulkanExecutor};
 
 /// How a program is cut, and how large its steps may be.
 #[derive(Clone)]
@@ -41,6 +43,34 @@ pub struct Cutting {
     pub crew: Arc<Crew>,
     /// The instructions of fast mode; `None` in exact mode.
     pub fast: Option<Level>,
+    /// The device that runs stages, where one does.
+    pub device: Option<StageDevice>,
+}
+
+/// A device, and which stages it runs.
+#[derive(Clone)]
+pub struct StageDevice {
+    /// The device.
+    pub device: Arc<VulkanDevice>,
+    /// The weights as they lie on it.
+    pub weights: Arc<DeviceWeights>,
+    /// By stage; stages beyond the list are the device's.
+    pub stages: Vec<bool>,
+}
+
+impl Cutting {
+    fn device_of(&self, stage: usize) -> Option<&StageDevice> {
+        self.device.as_ref().filter(|device| device.stages.get(stage).copied().unwrap_or(true))
+    }
+}
+
+/// Cuts a program where a device refuses a segment and accepts its neighbour, besides the cuts that are wanted anyway: all cuts, and which
+/// stages the device runs.
+pub fn cuts_for_device(refused: &[bool], wanted: &[usize]) -> (Vec<usize>, Vec<bool>) {
+    let border = |number: &usize| refused[*number - 1] != refused[*number];
+    let cuts: Vec<usize> = (1..refused.len()).filter(|number| wanted.contains(number) || border(number)).collect();
+    let stages = std::iter::once(0).chain(cuts.iter().copied()).map(|start| !refused.get(start).copied().unwrap_or(false)).collect();
+    (cuts, stages)
 }
 
 /// Whether fast mode may store a state's rows as binary16: the description lets every part of a row round, and every op that uses the
@@ -62,7 +92,7 @@ pub struct Crossing {
 
 struct Stage {
     segments: Range<usize>,
-    executor: CpuExecutor,
+    executor: Executor,
     states: States,
     crossing: Crossing,
     reads: Vec<ReadPort>,
@@ -85,13 +115,12 @@ impl Relay {
     pub fn new(program: Arc<Program>, weights: &Arc<dyn WeightStore>, cutting: &Cutting) -> Result<Self> {
         let ranges = ranges(&cutting.cuts, program.segments.len())?;
         let stages = ranges.iter().enumerate().map(|(number, segments)| {
-            let executor = CpuExecutor::new(program.clone(), weights.clone(), cutting.tokens_max, cutting.outs_max)?;
-            let executor = executor.with_ids(cutting.ids.clone()).with_segments(segments.clone());
-            let executor = executor.with_crew(cutting.crew.clone(), cutting.fast);
             let crossing = crossing(&program, &ranges, number);
             let held = |id: StateId| holds(&program, segments, id) || crossing.states.iter().any(|(known, _)| *known == id);
-            let half = |id: StateId| cutting.fast.is_some() && takes_halves(&program, id);
-            let states = States::of(program.description(), held, half, cutting.page_positions, cutting.context);
+            let (executor, states) = match cutting.device_of(number) {
+                None => cpu_stage(&program, weights, cutting, segments, held)?,
+                Some(device) => device_stage(&program, device, cutting, segments, held)?,
+            };
             let reads = program.segments[segments.clone()].iter().flat_map(|segment| segment.reads.iter().cloned()).collect();
             Ok(Stage { segments: segments.clone(), executor, states, crossing, reads })
         });
@@ -99,11 +128,26 @@ impl Relay {
         Ok(Self { program, stages, crew: cutting.crew.clone(), poisons: false })
     }
 
+    /// Has the ports of every segment ready for an observer, at the cost of a device's submit for each; otherwise those of inner segments
+    /// may be gone when it is called.
+    pub fn set_stops(&mut self, stops: bool) {
+        for stage in &mut self.stages {
+            if let Executor::Vulkan(vulkan) = &mut stage.executor {
+                vulkan.set_stops(stops);
+            }
+        }
+    }
+
+    /// The executors on a device, by stage.
+    pub fn on_device(&self) -> impl Iterator<Item = Option<&VulkanExecutor>> {
+        self.stages.iter().map(|stage| stage.executor.vulkan())
+    }
+
     /// Memory that a conversation of `positions` takes where one stage has all segments.
     pub fn conversation_bytes(program: &Program, fast: bool, page_positions: u32, positions: u32) -> Bytes {
         let all = 0..program.segments.len();
         let half = |id: StateId| fast && takes_halves(program, id);
-        States::of(program.description(), |id| holds(program, &all, id), half, page_positions, positions).conversation_bytes(positions)
+        States::of(program.description(), |id| holds(program, &all, id), half, page_positions, positions, None).conversation_bytes(positions)
     }
 
     /// How many segments there are.
@@ -196,7 +240,7 @@ impl Relay {
 
     fn run_stages(&mut self, step: &Step, team: &dyn Team, observe: &mut dyn FnMut(&Ports<'_>) -> Result<()>) -> Result<()> {
         if self.poisons {
-            self.stages.iter_mut().for_each(|stage| stage.executor.poison());
+            self.stages.iter_mut().try_for_each(|stage| stage.executor.poison())?;
         }
         let mut sampled = vec![None; step.rows.len()];
         for number in 0..self.stages.len() {
@@ -223,7 +267,7 @@ impl Stage {
             }) else {
                 continue;
             };
-            self.executor.take_port(&read.port, before[*from].executor.port_words(&read.port, rows));
+            self.executor.take_port(&read.port, &before[*from].executor.port_words(&read.port, rows)?)?;
         }
         for (id, from) in &self.crossing.states {
             let StateKind::Rows { stride, .. } = program.description().states[id.0 as usize].kind else { continue };
@@ -231,7 +275,7 @@ impl Stage {
             for at in run.checked.tokens.iter().filter(|at| at.pos % stride == stride - 1) {
                 let index = at.pos / stride;
                 let missing = || Error::run(format!("state {} has no row {index} to hand over", id.0));
-                let row = before[*from].states.step_row(*id, at.conv, index).ok_or_else(missing)?;
+                let row = before[*from].states.step_row(*id, at.conv, index).ok_or_else(missing)??;
                 let mut to = OpStates { states: &mut self.states, ids: &ids };
                 if !to.put(0, at.conv, index, 0, &row) {
                     return Err(missing());
@@ -239,6 +283,55 @@ impl Stage {
             }
         }
         Ok(())
+    }
+}
+
+fn cpu_stage(
+    program: &Arc<Program>,
+    weights: &Arc<dyn WeightStore>,
+    cutting: &Cutting,
+    segments: &Range<usize>,
+    held: impl Fn(StateId) -> bool,
+) -> Result<(Executor, States)> {
+    let executor = CpuExecutor::new(program.clone(), weights.clone(), cutting.tokens_max, cutting.outs_max)?;
+    let executor = executor.with_ids(cutting.ids.clone()).with_segments(segments.clone());
+    let executor = executor.with_crew(cutting.crew.clone(), cutting.fast);
+    let half = |id: StateId| cutting.fast.is_some() && takes_halves(program, id);
+    let states = States::of(program.description(), held, half, cutting.page_positions, cutting.context, None);
+    Ok((Executor::Cpu(executor), states))
+}
+
+fn device_stage(
+    program: &Arc<Program>,
+    on: &StageDevice,
+    cutting: &Cutting,
+    segments: &Range<usize>,
+    held: impl Fn(StateId) -> bool,
+) -> Result<(Executor, States)> {
+    let setup = Setup {
+        program: program.clone(),
+        device: on.device.clone(),
+        weights: on.weights.clone(),
+        ids: cutting.ids.clone(),
+        segments: segments.clone(),
+        tokens_max: cutting.tokens_max,
+        outs_max: cutting.outs_max,
+        fast: cutting.fast.is_some(),
+        context: cutting.context,
+    };
+    let (jobs, make) = setup.stores();
+    // Kernels write two halves at a time.
+    let half = |id: StateId| cutting.fast.is_some() && takes_halves(program, id) && is_even(program, id);
+    let states = States::of(program.description(), held, half, cutting.page_positions, cutting.context, Some(&make));
+    let executor = VulkanExecutor::new(setup, &states, jobs)?;
+    Ok((Executor::Vulkan(Box::new(executor)), states))
+}
+
+/// Whether all parts of a state's row have an even width together, as binary16 on a device needs it.
+pub(crate) fn is_even(program: &Program, id: StateId) -> bool {
+    match &program.description().states[id.0 as usize].kind {
+        StateKind::Rows { parts, .. } => parts.iter().map(|part| part.width).sum::<u32>() % 2 == 0,
+        StateKind::Accumulator { .. } => false,
     }
 }
 

@@ -89,7 +89,7 @@ fn relay(cuts: &[usize]) -> Relay {
     let weights: Arc<dyn WeightStore> = Arc::new(Numbers::of(program.description()));
     let ids: Option<Arc<dyn IdSource>> = Some(Arc::new(LastTwo));
     let cutting =
-        Cutting { cuts: cuts.into(), tokens_max: 16, outs_max: 2, page_positions: 4, context: CONTEXT, ids, crew: alone(), fast: None };
+        Cutting { cuts: cuts.into(), tokens_max: 16, outs_max: 2, page_positions: 4, context: CONTEXT, ids, crew: alone(), fast: None, device: None };
     let mut relay = Relay::new(program, &weights, &cutting).unwrap();
     relay.poison_scratch();
     relay
@@ -214,7 +214,7 @@ fn cuts_stand_between_segments() {
     let weights: Arc<dyn WeightStore> = Arc::new(Numbers::of(program.description()));
     for cuts in [vec![0], vec![6], vec![7], vec![2, 2], vec![3, 1]] {
         let cutting =
-            Cutting { cuts, tokens_max: 4, outs_max: 2, page_positions: 4, context: CONTEXT, ids: None, crew: alone(), fast: None };
+            Cutting { cuts, tokens_max: 4, outs_max: 2, page_positions: 4, context: CONTEXT, ids: None, crew: alone(), fast: None, device: None };
         assert!(Relay::new(program.clone(), &weights, &cutting).is_err());
     }
 }
@@ -232,7 +232,7 @@ fn ids_are_asked_for_and_checked() {
     let fault = |ids: Option<Vec<i64>>| {
         let ids = ids.map(|ids| Arc::new(Given(ids)) as Arc<dyn IdSource>);
         let cutting =
-            Cutting { cuts: vec![], tokens_max: 12, outs_max: 2, page_positions: 4, context: CONTEXT, ids, crew: alone(), fast: None };
+            Cutting { cuts: vec![], tokens_max: 12, outs_max: 2, page_positions: 4, context: CONTEXT, ids, crew: alone(), fast: None, device: None };
         let mut relay = Relay::new(program.clone(), &weights, &cutting).unwrap();
         run(&mut relay, &[12]).unwrap_err().text
     };

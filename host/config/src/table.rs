@@ -17,6 +17,8 @@ pub enum Key {
     Ctx,
     /// Threads.
     Threads,
+    /// Device memory.
+    VramLimit,
     /// The most tokens to generate.
     Tokens,
     /// Temperature.
@@ -37,6 +39,10 @@ pub enum Key {
     Demo,
     /// What counts as the folder of the executable.
     Home,
+    /// Vulkan's kernels.
+    VkShaders,
+    /// Vulkan's loader.
+    VkLoader,
 }
 
 /// What a setting's value is.
@@ -160,6 +166,13 @@ pub const SETTINGS: &[Setting] = &[
         Fallback::Words("one for each processor"),
         "Threads of the CPU executor.",
     ),
+    row(
+        Key::VramLimit,
+        ("vram_limit", "COLI_VRAM_LIMIT"),
+        Unit::Whole { least: 64, most: 1 << 24, of: "MiB" },
+        Fallback::Words("what is free"),
+        "Memory of the device that is taken at most.",
+    ),
     row(Key::Tokens, ("tokens", "COLI_TOKENS"), count(0, "tokens"), Fallback::Whole(256), "The most tokens to generate."),
     row(Key::Temp, ("temp", "COLI_TEMP"), number(0.0, true, 100.0), Fallback::Number(0.8), "Temperature; 0 takes the most probable token."),
     row(
@@ -216,7 +229,21 @@ pub const SETTINGS: &[Setting] = &[
         ("home", "COLI_HOME"),
         Unit::Path,
         Fallback::Words("the folder of the executable"),
-        "Where `models`, `demo` and plugin libraries that lie beside the executable are looked for.",
+        "Where `models`, `demo`, `shaders` and plugin libraries that lie beside the executable are looked for.",
+    ),
+    row(
+        Key::VkShaders,
+        ("vk_shaders", "COLI_VK_SHADERS"),
+        Unit::Path,
+        Fallback::Words("`shaders` beside the executable, else those built in"),
+        "Vulkan's kernels: a folder with kernels.bin, or such a file. They must be of the same sources as the program.",
+    ),
+    row(
+        Key::VkLoader,
+        ("vk_loader", "COLI_VK_LOADER"),
+        Unit::Path,
+        Fallback::Words("the system's"),
+        "Vulkan's loader: the library itself, and no other is tried.",
     ),
 ];
 

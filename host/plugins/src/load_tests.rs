@@ -3,9 +3,9 @@
 use super::*;
 use crate::manifest::Manifest;
 use abi_stable::prefix_type::PrefixTypeTrait as _;
-use abi_stable::std_types::{RErr, RResult, RStr, RString};
+use abi_stable::std_types::{RErr, ROption, RResult, RStr, RString};
 use coli_base::Kind;
-use coli_plugin_api::abi::{ABI_MAJOR, LogFn, PluginBox, PluginModule};
+use coli_plugin_api::abi::{ABI_MAJOR, LogFn, PluginBox, PluginModule, RawDevice};
 use std::path::PathBuf;
 
 fn found(library: PathBuf) -> Found {
@@ -115,11 +115,15 @@ extern "C" fn never(_: LogFn) -> RResult<PluginBox, RString> {
     RErr("not called".into())
 }
 
+extern "C" fn no_device(_: RStr<'_>, _: RStr<'_>) -> RResult<ROption<RawDevice>, RString> {
+    RErr("not called".into())
+}
+
 #[test]
 fn a_module_must_unwind_and_agree_with_its_manifest() {
     let module = |abi_minor, panic_unwind, id: &'static str, version: &'static str| {
         let (id, version) = (RStr::from_str(id), RStr::from_str(version));
-        PluginModule { abi_major: ABI_MAJOR, abi_minor, panic_unwind, id, version, new: never }.leak_into_prefix()
+        PluginModule { abi_major: ABI_MAJOR, abi_minor, panic_unwind, id, version, new: never, op_device: no_device }.leak_into_prefix()
     };
     let verdict = |module| check_module(&module, &found("libx.so".into()));
     assert_eq!(verdict(module(0, true, "x", "0.1.0")), Ok(()));

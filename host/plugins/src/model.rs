@@ -12,6 +12,7 @@ use coli_plugin_api::codec;
 use coli_plugin_api::describe::{DescribeRequest, Description, SegmentName};
 
 use crate::load::Library;
+use crate::own_devices::{OpDevice, OwnDevices};
 use crate::text::one_line;
 
 /// How much of a plugin's own words is passed on.
@@ -26,6 +27,8 @@ pub struct PluginModel {
     id: String,
     /// Shared with the kernels of the plugin's own ops.
     object: Arc<PluginBox>,
+    op_device: Option<OpDevice>,
+    own_devices: Arc<OwnDevices>,
 }
 
 impl PluginModel {
@@ -33,17 +36,33 @@ impl PluginModel {
     pub fn new(library: &Library) -> Result<Self> {
         let made = (library.module.new())(LogFn { write: write_log });
         let object = reply(&library.id, made)?;
-        Ok(Self { id: library.id.clone(), object: Arc::new(object) })
+        // A field is looked at only where the library's version has it.
+        let op_device = if library.module.abi_minor() >= 1 { library.module.op_device() } else { None };
+        Ok(Self { id: library.id.clone(), object: Arc::new(object), op_device, own_devices: Arc::default() })
     }
 
     #[cfg(test)]
-    pub(crate) fn of(id: &str, object: PluginBox) -> Self {
-        Self { id: id.into(), object: Arc::new(object) }
+    pub(crate) fn of(id: &str, object: PluginBox, op_device: Option<OpDevice>) -> Self {
+        Self { id: id.into(), object: Arc::new(object), op_device, own_devices: Arc::default() }
     }
 
     /// The plugin's id.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Which of its own ops may run on a device.
+    pub fn own_devices(&self) -> &Arc<OwnDevices> {
+        &self.own_devices
+    }
+
+    /// Whether its library may bring device forms of own ops at all.
+    pub fn may_bring_devices(&self) -> bool {
+        self.op_device.is_some()
+    }
+
+    pub(crate) fn op_device(&self) -> Option<OpDevice> {
+        self.op_device
     }
 
     pub(crate) fn object(&self) -> &Arc<PluginBox> {

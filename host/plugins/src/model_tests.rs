@@ -38,7 +38,7 @@ impl Plugin for Actor {
 }
 
 fn model() -> PluginModel {
-    PluginModel::of("actor", new_object::<Actor>(LogFn { write: write_log }).unwrap())
+    PluginModel::of("actor", new_object::<Actor>(LogFn { write: write_log }).unwrap(), None)
 }
 
 fn request(act: serde_json::Value) -> DescribeRequest {

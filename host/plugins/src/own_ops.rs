@@ -17,6 +17,7 @@ use coli_shaders::contract::{Case, CpuCall, Kernel, OpFacts, Prepare, StateAcces
 use crate::load::Library;
 use crate::manifest::Manifest;
 use crate::model::{PluginModel, WORDS_MAX};
+use crate::own_devices::{Form, OpDevice, OwnDevices};
 use crate::text::one_line;
 
 /// Cases are tiny.
@@ -38,7 +39,8 @@ impl PluginModel {
     /// One of the plugin's own ops, for the table of a program's ops.
     pub fn own_op(&self, op: &str) -> Prepare {
         let (plugin, object, op) = (self.id().to_string(), self.object().clone(), op.to_string());
-        Box::new(move |facts| prepare(&plugin, &object, &op, facts))
+        let (ask, devices) = (self.op_device(), self.own_devices().clone());
+        Box::new(move |facts| prepare(&plugin, &object, &op, (ask, &devices), facts))
     }
 
     /// The cases that the plugin ships with an op.
@@ -58,13 +60,21 @@ impl PluginModel {
     }
 }
 
-fn prepare(plugin: &str, object: &Arc<PluginBox>, op: &str, facts: &OpFacts<'_>) -> std::result::Result<Kernel, String> {
+fn prepare(
+    plugin: &str,
+    object: &Arc<PluginBox>,
+    op: &str,
+    (ask, devices): (Option<OpDevice>, &Arc<OwnDevices>),
+    facts: &OpFacts<'_>,
+) -> std::result::Result<Kernel, String> {
     let json = serde_json::to_string(&own_facts(facts)?).map_err(|error| format!("its facts: {error}"))?;
     let number = object.op_prepare(op.into(), json.as_str().into()).into_result().map_err(|words| one_line(&words, WORDS_MAX))?;
     let writes = facts.states.first().is_some_and(|(_, access)| *access != Access::Read);
     let states = facts.states.len();
     let own = OwnKernel { plugin: plugin.into(), object: object.clone(), number, states, writes, weights: OnceLock::new() };
-    Ok(Box::new(move |call| own.run(call)))
+    let params = facts.params.to_vec();
+    let form = Form { op: op.into(), params, facts: json, ask, devices: devices.clone(), said: OnceLock::new() };
+    Ok(Kernel::of_plugin(Box::new(move |call| own.run(call)), Box::new(move |call| form.plan(call))))
 }
 
 /// A weight as numbers.

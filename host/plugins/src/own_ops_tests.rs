@@ -1,17 +1,20 @@
 //! Tests of own ops behind the border, in one process: the guard, the facts, the call and the cases.
 
 use super::*;
-use coli_plugin_api::abi::LogFn;
-use coli_plugin_api::boundary::new_object;
+use abi_stable::std_types::{RResult, RStr, RString};
+use coli_plugin_api::abi::{LogFn, RawDevice};
+use coli_plugin_api::boundary::{new_object, op_device};
 use coli_plugin_api::describe::{DescribeRequest, Description, Keep, RowPart, SegmentName, StateKind, View, WeightRef};
-use coli_plugin_api::own_op::OwnOp;
+use coli_plugin_api::own_op::{OwnDevice, OwnExtent, OwnForm, OwnOp};
 use coli_plugin_api::params;
 use coli_plugin_api::params::Params as _;
 use coli_plugin_api::program::{Domain, Ty, ValueDef, WeightId};
 use coli_plugin_api::recorder::{OpCall, Recorder};
 use coli_plugin_api::{Log, Plugin};
+use coli_shaders::contract::RowClass;
 use coli_shaders::contract::case_file::CaseBuilder;
 use coli_shaders::contract::{Alone, CaseWeights, Columns, ColumnsMut, Op, RowAt, ValueFacts, own};
+use coli_shaders::device::{DeviceShape, ExpertShape, Operand, Plan, PlanCall, PlanFacts};
 use coli_shaders::formats::Format;
 
 params! {
@@ -70,6 +73,46 @@ impl Op for Shift {
     }
 }
 
+params! {
+    /// Parameters of the other op of the tests.
+    pub struct TwiceParams {
+        /// What its device form is: 0 is one, 1 none, 2 an error, 3 a panic, 4 too large, 5 no grid.
+        act: u32 = 0..=5,
+    }
+}
+
+/// `y = 2 x`, of which there is a device form.
+struct Twice(u32);
+
+impl Op for Twice {
+    const NAME: &'static str = "test.twice";
+    const VERSION: u16 = 1;
+    type Params = TwiceParams;
+
+    fn prepare(params: TwiceParams, _: &OpFacts<'_>) -> std::result::Result<Self, String> {
+        Ok(Self(params.act))
+    }
+
+    fn cpu(&self, _: &mut CpuCall<'_>) -> std::result::Result<(), String> {
+        Ok(())
+    }
+
+    fn own_device(&self) -> std::result::Result<Option<OwnDevice>, String> {
+        assert!(self.0 != 3, "boom");
+        let spirv = vec![self.0 as u8; if self.0 == 4 { 2 << 20 } else { 8 }];
+        let one = OwnExtent::Fixed(u32::from(self.0 != 5));
+        match self.0 {
+            1 => Ok(None),
+            2 => Err("no\nform".into()),
+            _ => Ok(Some(OwnDevice { spirv, form: OwnForm { workgroup: 64, grid: [OwnExtent::Rows { per: 2, times: 1 }, one, one] } })),
+        }
+    }
+
+    fn cases() -> Vec<Case> {
+        vec![]
+    }
+}
+
 struct Brings;
 
 impl Plugin for Brings {
@@ -89,14 +132,18 @@ impl Plugin for Brings {
     }
 
     fn own_ops() -> Vec<Box<dyn OwnOp>> {
-        vec![own::<Shift>()]
+        vec![own::<Shift>(), own::<Twice>()]
     }
 }
 
-extern "C" fn silent(_: u8, _: abi_stable::std_types::RStr<'_>) {}
+extern "C" fn silent(_: u8, _: RStr<'_>) {}
+
+extern "C" fn brings_device(op: RStr<'_>, facts: RStr<'_>) -> RResult<ROption<RawDevice>, RString> {
+    op_device::<Brings>(op, facts)
+}
 
 fn model() -> PluginModel {
-    PluginModel::of("brings", new_object::<Brings>(LogFn { write: silent }).unwrap())
+    PluginModel::of("brings", new_object::<Brings>(LogFn { write: silent }).unwrap(), Some(brings_device))
 }
 
 /// One row of 2 numbers for each position of one conversation.
@@ -141,7 +188,7 @@ fn run(kernel: &Kernel, states: &mut Rows, rows: &[(u32, [f32; 2])]) -> std::res
     let mut store = CaseWeights::default();
     (0..7).for_each(|_| store.push(Format::F32, 1, 1, &[0.0]));
     store.push(Format::F16, 1, 2, &[10.0, 100.0]);
-    kernel(&mut CpuCall {
+    kernel.run(&mut CpuCall {
         rows: &at,
         ins: &[Columns::new(&words, 3, 1, 2)],
         outs: &mut [ColumnsMut::new(&mut out, 2)],
@@ -199,4 +246,70 @@ fn cases_cross_the_border_bit_by_bit() {
     let weight = coli_shaders::contract::WeightStore::weight(&have[0].weights, WeightId(0)).unwrap();
     assert_eq!(weight.decode(), [0.5, -3.0]);
     assert!(model().own_cases("test.other@1").unwrap_err().text.contains("no op `test.other@1`"));
+}
+
+struct NoExperts;
+
+impl PlanFacts for NoExperts {
+    fn experts(&self, _: coli_plugin_api::program::GroupId, _: u32) -> Option<ExpertShape> {
+        None
+    }
+}
+
+/// Prepares the op with a device form, and what plans it.
+fn twice(model: &PluginModel, act: u32) -> Kernel {
+    let value = ValueFacts { domain: &Domain::Tokens, ty: Ty::F32, width: 2 };
+    let params = TwiceParams { act }.encode();
+    model.own_op("test.twice@1")(&OpFacts { params: &params, ins: &[value], outs: &[value], weights: &[], states: &[], groups: &[] })
+        .unwrap()
+}
+
+fn planned(kernel: &Kernel) -> std::result::Result<Plan, String> {
+    let device = DeviceShape { subgroup: 8, invocations: 256, shared_bytes: 16 << 10, matrix: None, groups_x: 65_535 };
+    kernel.plan(&PlanCall {
+        class: RowClass::Step,
+        cap: 4,
+        context: 16,
+        fast: false,
+        device: &device,
+        ins: &[Operand { width: 2 }],
+        outs: &[Operand { width: 2 }],
+        weights: &[],
+        states: &[],
+        groups: &[],
+        facts: &NoExperts,
+    })
+}
+
+#[test]
+fn a_device_form_is_planned_while_the_host_says_so() {
+    let (model, op) = (model(), "test.twice@1");
+    let (kernel, devices) = (twice(&model, 0), model.own_devices().clone());
+    assert!(model.may_bring_devices() && !devices.brought(op));
+    assert_eq!(planned(&kernel).unwrap_err(), "has a device form that was not tried");
+    assert!(devices.brought(op));
+    devices.allow(op);
+    let bound = planned(&kernel).unwrap().bound.unwrap();
+    assert_eq!((bound.name.as_str(), &bound.spirv[..], bound.groups), (op, &[0; 8][..], [2, 1, 1]));
+    assert_eq!((bound.params.as_slice(), bound.constants), (&[0; 4][..], [64, 8, 4]));
+    devices.drop_form(op, "it gave other numbers");
+    assert_eq!(planned(&kernel).unwrap_err(), "has no device form any more: it gave other numbers");
+}
+
+#[test]
+fn what_is_no_device_form_leaves_the_op_on_the_cpu() {
+    let model = model();
+    model.own_devices().allow("test.twice@1");
+    let fault = |act| planned(&twice(&model, act)).unwrap_err();
+    assert_eq!(fault(1), "brings no device form");
+    assert_eq!(fault(2), "its device form: no form");
+    assert!(fault(3).starts_with("its device form: the plugin panicked in `op_device` at "), "{}", fault(3));
+    assert!(fault(4).contains("2097152 and "), "{}", fault(4));
+    assert!(fault(5).contains("asks for a grid of"), "{}", fault(5));
+    // A library of minor version 0, and an op without a form.
+    let older = PluginModel::of("brings", new_object::<Brings>(LogFn { write: silent }).unwrap(), None);
+    assert!(!older.may_bring_devices());
+    assert_eq!(planned(&twice(&older, 0)).unwrap_err(), "brings no device form");
+    let shift = prepared("test.shift@2", 0, Access::Append, 1).unwrap();
+    assert_eq!(planned(&shift).unwrap_err(), "brings no device form");
 }

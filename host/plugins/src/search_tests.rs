@@ -107,7 +107,7 @@ fn a_broken_manifest_is_kept_with_its_reason_and_claims_no_id() {
 #[test]
 fn a_refusal_names_what_differs() {
     let cases = [
-        ("abi = \"7.0\"", "it was built against ABI 7.0, and this host has ABI 0.0"),
+        ("abi = \"7.0\"", "it was built against ABI 7.0, and this host has ABI 0.1"),
         ("ops = [\"norm@1\", \"attend@3\"]", "it needs op attend@3, which this host does not have, only attend@1, attend@2"),
         ("ops = [\"warp@1\"]", "it needs op warp@1, which this host does not have"),
     ];

@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use ash::vk;
 
-use crate::device::{Inner, Retired};
+use crate::device::{Inner, Retired, Taken};
 use crate::fault::{Fault, Result};
 use crate::memory::Pool;
 use crate::memory::pools::Range;
 
-/// A range of device memory. Dropping it gives the memory back once every submit made by then has ended.
+/// A range of device memory, which clones share. Dropping the last one gives the memory back once every submit made by then has ended.
+#[derive(Clone)]
 pub struct Buffer {
     pub(crate) hold: Arc<BufferHold>,
 }
@@ -23,6 +24,8 @@ pub(crate) struct BufferHold {
     pub(crate) inner: Arc<Inner>,
     range: Option<Range>,
     pub(crate) raw: vk::Buffer,
+    /// The memory that it and its block lie in, from the same offset on.
+    pub(crate) memory: vk::DeviceMemory,
     pub(crate) offset: u64,
     pub(crate) bytes: u64,
     address: u64,
@@ -74,12 +77,12 @@ fn inside(whole: u64, at: u64, bytes: u64) -> Result<()> {
 
 impl Buffer {
     pub(crate) fn new(inner: &Arc<Inner>, pool: Pool, bytes: u64) -> Result<Self> {
-        let (range, address, raw, mapped) = inner.take(pool, bytes)?;
+        let (range, Taken { address, raw, memory, mapped }) = inner.take(pool, bytes)?;
         let offset = range.offset();
         // The offset lies within the mapping, which is of the whole block.
         let mapped = mapped.and_then(|start| NonNull::new(start.as_ptr().wrapping_add(usize::try_from(offset).ok()?)));
         let address = address + offset;
-        let hold = BufferHold { inner: Arc::clone(inner), range: Some(range), raw, offset, bytes, address, mapped, pool };
+        let hold = BufferHold { inner: Arc::clone(inner), range: Some(range), raw, memory, offset, bytes, address, mapped, pool };
         Ok(Self { hold: Arc::new(hold) })
     }
 

@@ -37,12 +37,12 @@ struct Parts {
 
 /// Records commands.
 pub struct Recorder<'a> {
-    inner: &'a Inner,
-    raw: vk::CommandBuffer,
+    pub(crate) inner: &'a Inner,
+    pub(crate) raw: vk::CommandBuffer,
     queries: vk::QueryPool,
     stamps: u32,
     stamped: u32,
-    keep: Vec<Arc<dyn Any + Send + Sync>>,
+    pub(crate) keep: Vec<Arc<dyn Any + Send + Sync>>,
 }
 
 const WORK: vk::PipelineStageFlags =
@@ -212,10 +212,7 @@ impl Drop for Parts {
 impl Recorder<'_> {
     /// Runs a kernel over a grid of workgroups. Buffers that it reaches by address are named with [`Recorder::keep`].
     pub fn dispatch(&mut self, pipeline: &Pipeline, push: &[u8], groups: [u32; 3]) -> Result<()> {
-        let most = self.inner.facts.limits.groups;
-        if groups.iter().zip(most).any(|(&groups, most)| groups == 0 || groups > most) {
-            return Err(Fault::wrong(format!("a grid of {groups:?} workgroups, the device takes {most:?}")));
-        }
+        self.check_grid(groups)?;
         self.bind(pipeline, push)?;
         let [x, y, z] = groups;
         // SAFETY: a pipeline of this device is bound, its push constants are set, and the grid is within the limits.
@@ -234,6 +231,14 @@ impl Recorder<'_> {
         // SAFETY: as in `dispatch`; the three words lie inside the buffer, which is kept and made with the usage for it.
         unsafe { self.inner.raw.cmd_dispatch_indirect(self.raw, place.raw, offset) };
         self.keep.push(place.hold);
+        Ok(())
+    }
+
+    pub(crate) fn check_grid(&self, groups: [u32; 3]) -> Result<()> {
+        let most = self.inner.facts.limits.groups;
+        if groups.iter().zip(most).any(|(&groups, most)| groups == 0 || groups > most) {
+            return Err(Fault::wrong(format!("a grid of {groups:?} workgroups, the device takes {most:?}")));
+        }
         Ok(())
     }
 

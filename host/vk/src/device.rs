@@ -77,6 +77,14 @@ pub(crate) struct Store {
     retired: Vec<(u64, Retired)>,
 }
 
+/// The block that a range was taken from.
+pub(crate) struct Taken {
+    pub(crate) address: u64,
+    pub(crate) raw: vk::Buffer,
+    pub(crate) memory: vk::DeviceMemory,
+    pub(crate) mapped: Option<std::ptr::NonNull<u8>>,
+}
+
 /// Memory that goes back once the submits before it have ended.
 pub(crate) enum Retired {
     Range(Range),
@@ -208,14 +216,14 @@ impl Inner {
     }
 
     /// Takes a range, after what has ended by now went back.
-    pub(crate) fn take(&self, pool: Pool, bytes: u64) -> Result<(Range, u64, vk::Buffer, Option<std::ptr::NonNull<u8>>)> {
+    pub(crate) fn take(&self, pool: Pool, bytes: u64) -> Result<(Range, Taken)> {
         let mut store = self.store();
         self.collect(&mut store);
         let range = self.note(store.pools.allocate(pool as usize, bytes, &mut DriverBlocks(self)))?;
         let block = store.pools.block(&range);
-        let (address, buffer, mapped) = (block.address, block.buffer, block.mapped);
+        let taken = Taken { address: block.address, raw: block.buffer, memory: block.memory, mapped: block.mapped };
         drop(store);
-        Ok((range, address, buffer, mapped))
+        Ok((range, taken))
     }
 
     /// Gives memory back, now or behind the last submit.

@@ -71,6 +71,8 @@ pub struct Subgroups {
     pub shuffle: bool,
     /// Votes as bits.
     pub ballot: bool,
+    /// Votes.
+    pub vote: bool,
 }
 
 /// What a device can do beyond what is required. Each is asked for by itself.
@@ -108,6 +110,8 @@ pub struct Features {
     pub memory_model: bool,
     /// Structures in buffers laid out as in C.
     pub scalar_layout: bool,
+    /// A kernel that leaves a bound buffer reads and writes nothing else. Only on where it was asked for.
+    pub robust: bool,
 }
 
 /// A type of elements of a cooperative matrix.
@@ -153,6 +157,8 @@ pub struct Limits {
     pub binding: u64,
     /// Alignment of a binding.
     pub binding_align: u64,
+    /// Buffers that a kernel can be bound to.
+    pub bindings: u32,
     /// Bytes of push constants.
     pub push: u32,
     /// Bytes of shared memory of a workgroup.

@@ -17,11 +17,12 @@
 //! - What a submit may still read lives until it has ended, whoever drops it: memory goes back behind the last submit, and
 //!   [`Commands`] keep what they use.
 //! - Kernels are trusted as our own code is: one that is given an address may write there whatever it likes. SPIR-V that comes from outside
-//!   needs bound buffers with robust access, which this crate does not have yet.
+//!   is looked at first ([`spirv`]) and has no addresses: it runs over bound buffers that it cannot leave ([`BoundPipeline`]).
 //!
 //! It knows no op, no format, no model and no setting: limits, paths and choices are arguments.
 
 mod blocks;
+mod bound;
 mod buffer;
 pub mod cache;
 pub mod choose;
@@ -39,9 +40,11 @@ mod pipeline;
 mod query;
 pub mod queues;
 pub mod quirks;
+pub mod spirv;
 mod upload;
 mod wait;
 
+pub use bound::{Bound, BoundKernel, BoundPipeline};
 pub use buffer::{Buffer, Region};
 pub use commands::{Commands, Recorder};
 pub use device::{Device, MemoryReport};

@@ -43,6 +43,9 @@ pub struct Options {
     pub fill: bool,
     /// Whether the host's pages may be read in place.
     pub import: bool,
+    /// Whether kernels from outside may run, over bound buffers that they cannot leave. Some cards pay for it everywhere, so only where
+    /// there is such a kernel.
+    pub robust: bool,
     /// After this long without an answer the device counts as lost.
     pub patience: Duration,
     /// For this long a wait asks again and again before it sleeps. On a large card an answer comes some 25
@@ -77,6 +80,7 @@ impl Default for Options {
             cache: None,
             fill: true,
             import: true,
+            robust: false,
             patience: Duration::from_secs(120),
             spin: Duration::from_millis(2),
         }
@@ -119,6 +123,7 @@ fn mask(facts: &mut DeviceFacts, quirks: Quirks, options: &Options) {
     features.cooperative_matrix &= !quirks.has(Quirk::NoMatrices) && features.memory_model;
     features.host_import &= !quirks.has(Quirk::NoImport) && options.import;
     features.integer_dot_fast &= !quirks.has(Quirk::SlowIntegerDot);
+    features.robust &= options.robust;
     if !features.cooperative_matrix {
         facts.matrices.clear();
     }
@@ -142,7 +147,12 @@ fn create(instance: &Instance, physical: vk::PhysicalDevice, facts: &DeviceFacts
     on.dot.shader_integer_dot_product = vk::TRUE;
     on.matrix.cooperative_matrix = vk::TRUE;
     on.priority.memory_priority = vk::TRUE;
-    let basic = vk::PhysicalDeviceFeatures { shader_int16: bit(has.int16), shader_int64: bit(has.int64), ..Default::default() };
+    let basic = vk::PhysicalDeviceFeatures {
+        robust_buffer_access: bit(has.robust),
+        shader_int16: bit(has.int16),
+        shader_int64: bit(has.int64),
+        ..Default::default()
+    };
     let mut chain = vk::PhysicalDeviceFeatures2::default().features(basic).push_next(&mut on.v11).push_next(&mut on.v12);
     if facts.subgroups.control {
         chain = chain.push_next(&mut on.sizes);

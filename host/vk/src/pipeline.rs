@@ -43,7 +43,7 @@ pub(crate) struct PipelineHold {
     pub(crate) raw: vk::Pipeline,
     pub(crate) layout: vk::PipelineLayout,
     pub(crate) push: u32,
-    subgroup: u32,
+    pub(crate) subgroup: u32,
 }
 
 impl Pipeline {
@@ -80,24 +80,7 @@ impl Device {
         if !kernel.push.is_multiple_of(4) || kernel.push > inner.facts.limits.push {
             return Err(wrong(&format!("{} bytes of push constants, the device takes {}", kernel.push, inner.facts.limits.push)));
         }
-        let subgroup = subgroup(inner, kernel)?;
-        let info = vk::ShaderModuleCreateInfo::default().code(&words);
-        // SAFETY: the words begin as a module does; that the rest is one is what trusting a kernel means.
-        let module = unsafe { inner.raw.create_shader_module(&info, None) }.map_err(failed("vkCreateShaderModule"))?;
-        let made = inner.layout(kernel.push).and_then(|layout| {
-            let made = inner.compile(kernel, module, layout, &entry, subgroup);
-            if made.is_err() {
-                // SAFETY: no pipeline uses it.
-                unsafe { inner.raw.destroy_pipeline_layout(layout, None) };
-            }
-            Ok((made?, layout))
-        });
-        // SAFETY: pipelines do not need their modules.
-        unsafe { inner.raw.destroy_shader_module(module, None) };
-        let (raw, layout) = inner.note(made)?;
-        let size = subgroup.unwrap_or(inner.facts.subgroups.size);
-        let hold = PipelineHold { inner: Arc::clone(inner), raw, layout, push: kernel.push, subgroup: size };
-        Ok(Pipeline { hold: Arc::new(hold) })
+        inner.pipeline(kernel, &words, &entry, &[]).map(|hold| Pipeline { hold: Arc::new(hold) })
     }
 }
 
@@ -117,11 +100,39 @@ fn subgroup(inner: &Inner, kernel: &Kernel<'_>) -> Result<Option<u32>> {
 }
 
 impl Inner {
-    fn layout(&self, push: u32) -> Result<vk::PipelineLayout> {
+    /// Compiles a kernel whose words and numbers have been looked at, for push constants or for sets of this layout.
+    pub(crate) fn pipeline(
+        self: &Arc<Self>,
+        kernel: &Kernel<'_>,
+        words: &[u32],
+        entry: &CString,
+        sets: &[vk::DescriptorSetLayout],
+    ) -> Result<PipelineHold> {
+        let subgroup = subgroup(self, kernel)?;
+        let info = vk::ShaderModuleCreateInfo::default().code(words);
+        // SAFETY: the words begin as a module does; that the rest is one is what trusting a kernel means. One from outside was looked at
+        // by `crate::spirv`.
+        let module = unsafe { self.raw.create_shader_module(&info, None) }.map_err(failed("vkCreateShaderModule"))?;
+        let made = self.layout(kernel.push, sets).and_then(|layout| {
+            let made = self.compile(kernel, module, layout, entry, subgroup);
+            if made.is_err() {
+                // SAFETY: no pipeline uses it.
+                unsafe { self.raw.destroy_pipeline_layout(layout, None) };
+            }
+            Ok((made?, layout))
+        });
+        // SAFETY: pipelines do not need their modules.
+        unsafe { self.raw.destroy_shader_module(module, None) };
+        let (raw, layout) = self.note(made)?;
+        let size = subgroup.unwrap_or(self.facts.subgroups.size);
+        Ok(PipelineHold { inner: Arc::clone(self), raw, layout, push: kernel.push, subgroup: size })
+    }
+
+    fn layout(&self, push: u32, sets: &[vk::DescriptorSetLayout]) -> Result<vk::PipelineLayout> {
         let ranges = [vk::PushConstantRange::default().stage_flags(vk::ShaderStageFlags::COMPUTE).size(push)];
         let ranges = if push == 0 { &[][..] } else { &ranges[..] };
-        let info = vk::PipelineLayoutCreateInfo::default().push_constant_ranges(ranges);
-        // SAFETY: the range is within the device's limit.
+        let info = vk::PipelineLayoutCreateInfo::default().push_constant_ranges(ranges).set_layouts(sets);
+        // SAFETY: the range is within the device's limit, and the set layouts live.
         unsafe { self.raw.create_pipeline_layout(&info, None) }.map_err(failed("vkCreatePipelineLayout"))
     }
 

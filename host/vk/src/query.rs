@@ -135,6 +135,7 @@ fn properties(
         buffer: if large { raw.maintenance4.max_buffer_size } else { raw.v11.max_memory_allocation_size },
         binding: limits.max_storage_buffer_range.into(),
         binding_align: limits.min_storage_buffer_offset_alignment,
+        bindings: limits.max_per_stage_descriptor_storage_buffers.min(limits.max_descriptor_set_storage_buffers),
         push: limits.max_push_constants_size,
         shared: limits.max_compute_shared_memory_size,
         invocations: limits.max_compute_work_group_invocations,
@@ -168,6 +169,7 @@ fn subgroups(raw: &Raw<'_>, sized: bool) -> Subgroups {
         clustered: has(vk::SubgroupFeatureFlags::CLUSTERED),
         shuffle: has(vk::SubgroupFeatureFlags::SHUFFLE),
         ballot: has(vk::SubgroupFeatureFlags::BALLOT),
+        vote: has(vk::SubgroupFeatureFlags::VOTE),
     }
 }
 
@@ -212,6 +214,7 @@ fn features(instance: &InstanceHold, device: vk::PhysicalDevice, extensions: &Ex
         int64: basic.shader_int64 != 0,
         memory_model: raw.v12.vulkan_memory_model != 0,
         scalar_layout: raw.v12.scalar_block_layout != 0,
+        robust: basic.robust_buffer_access != 0,
     };
 }
 

@@ -197,6 +197,9 @@ const ALL: &[&str] = &[
     "kernels",
     "misuse",
     "threads",
+    "bound",
+    "robust",
+    "bound-misuse",
     "close",
 ];
 

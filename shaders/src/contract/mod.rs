@@ -17,8 +17,12 @@ pub use facts::{OpFacts, ValueFacts};
 pub use own::{own, own_facts};
 pub use team::{Alone, Team, share};
 
+use std::sync::Arc;
+
+use coli_plugin_api::own_op::OwnDevice;
 use coli_plugin_api::params::Params;
 
+use crate::device::{KernelText, Plan, PlanCall};
 use crate::sums;
 
 /// One op, prepared: a value of the implementing type holds the checked parameters and what follows from them.
@@ -46,12 +50,53 @@ pub trait Op: Sized + Send + Sync + 'static {
         exact(self, call)
     }
 
+    /// The device form ([`crate::device`]): an error says why there is none, and the op's segment runs on the CPU.
+    fn plan(&self, call: &PlanCall<'_>) -> Result<Plan, String> {
+        let _ = call;
+        Err("has no device form".into())
+    }
+
+    /// The kernels that its plans name.
+    fn kernels() -> &'static [KernelText] {
+        &[]
+    }
+
+    /// The device form of an op that a plugin brings; the library's have plans instead.
+    fn own_device(&self) -> Result<Option<OwnDevice>, String> {
+        Ok(None)
+    }
+
     /// Its cases: tiny recordings with the results that an independent implementation gives.
     fn cases() -> Vec<Case>;
 }
 
+/// What runs a prepared op on the CPU.
+pub type Run = dyn Fn(&mut CpuCall<'_>) -> Result<(), String> + Send + Sync;
+/// What says how it runs on a device.
+pub type Planner = dyn Fn(&PlanCall<'_>) -> Result<Plan, String> + Send + Sync;
+
 /// A prepared op of any kind.
-pub type Kernel = Box<dyn Fn(&mut CpuCall<'_>) -> Result<(), String> + Send + Sync>;
+pub struct Kernel {
+    run: Box<Run>,
+    plan: Box<Planner>,
+}
+
+impl Kernel {
+    /// An op of a plugin's own.
+    pub fn of_plugin(run: Box<Run>, plan: Box<Planner>) -> Self {
+        Self { run, plan }
+    }
+
+    /// Runs it on the CPU.
+    pub fn run(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
+        (self.run)(call)
+    }
+
+    /// Says how it runs on a device.
+    pub fn plan(&self, call: &PlanCall<'_>) -> Result<Plan, String> {
+        (self.plan)(call)
+    }
+}
 
 /// Decodes an op's parameters, checks everything, and gives the kernel.
 pub type Prepare = Box<dyn Fn(&OpFacts<'_>) -> Result<Kernel, String> + Send + Sync>;
@@ -62,6 +107,8 @@ pub struct OpEntry {
     pub id: String,
     /// Decodes the parameters, checks everything, and gives the kernel.
     pub prepare: fn(&OpFacts<'_>) -> Result<Kernel, String>,
+    /// The kernels of its device form.
+    pub kernels: &'static [KernelText],
     /// The op's cases.
     pub cases: fn() -> Vec<Case>,
 }
@@ -69,7 +116,7 @@ pub struct OpEntry {
 impl OpEntry {
     /// The entry of an op.
     pub fn of<O: Op>() -> Self {
-        Self { id: op_id::<O>(), prepare: prepare::<O>, cases: O::cases }
+        Self { id: op_id::<O>(), prepare: prepare::<O>, kernels: O::kernels(), cases: O::cases }
     }
 }
 
@@ -80,11 +127,13 @@ pub fn op_id<O: Op>() -> String {
 
 fn prepare<O: Op>(facts: &OpFacts<'_>) -> Result<Kernel, String> {
     let params = O::Params::decode(facts.params)?;
-    let op = O::prepare(params, facts)?;
-    Ok(Box::new(move |call| match call.fast {
+    let op = Arc::new(O::prepare(params, facts)?);
+    let planned = op.clone();
+    let run = move |call: &mut CpuCall<'_>| match call.fast {
         Some(fast) => op.fast(call, fast),
-        None => exact(&op, call),
-    }))
+        None => exact(&*op, call),
+    };
+    Ok(Kernel { run: Box::new(run), plan: Box::new(move |call| planned.plan(call)) })
 }
 
 /// The CPU twin, on all threads where its rows stand apart.

@@ -15,7 +15,8 @@ use std::marker::PhantomData;
 use coli_plugin_api::codec;
 use coli_plugin_api::describe::{Description, SegmentName, WeightRef};
 use coli_plugin_api::own_op::{
-    OwnCall, OwnCase, OwnData, OwnExpected, OwnFacts, OwnKernel, OwnOp, OwnPort, OwnRows, OwnShape, OwnState, OwnValue, OwnWeight,
+    OwnCall, OwnCase, OwnData, OwnDevice, OwnExpected, OwnFacts, OwnKernel, OwnOp, OwnPort, OwnRows, OwnShape, OwnState, OwnValue,
+    OwnWeight,
 };
 use coli_plugin_api::params::Params as _;
 use coli_plugin_api::program::{Domain, GroupId, WeightId};
@@ -39,22 +40,30 @@ impl<O: Op> OwnOp for Own<O> {
     }
 
     fn prepare(&self, facts: &OwnFacts) -> Result<Box<dyn OwnKernel>, String> {
-        let params = O::Params::decode(&facts.params)?;
-        let domain = if facts.rows == OwnRows::Tokens { Domain::Tokens } else { Domain::Outs };
-        let values = |list: &[OwnValue]| -> Vec<ValueFacts<'_>> {
-            list.iter().map(|value| ValueFacts { domain: &domain, ty: value.ty, width: value.width }).collect()
-        };
-        let (ins, outs) = (values(&facts.ins), values(&facts.outs));
-        let weight = |(index, shape): (usize, &OwnShape)| WeightRef { id: WeightId(index as u32), rows: shape.rows, cols: shape.cols };
-        let weights: Vec<WeightRef> = facts.weights.iter().enumerate().map(weight).collect();
-        let states: Vec<_> = facts.state.iter().map(|(kind, access)| (kind, *access)).collect();
-        let facts = OpFacts { params: &facts.params, ins: &ins, outs: &outs, weights: &weights, states: &states, groups: &[] };
-        Ok(Box::new(Kernel(O::prepare(params, &facts)?)))
+        Ok(Box::new(Kernel(prepared::<O>(facts)?)))
+    }
+
+    fn device(&self, facts: &OwnFacts) -> Result<Option<OwnDevice>, String> {
+        prepared::<O>(facts)?.own_device()
     }
 
     fn cases(&self) -> Result<Vec<OwnCase>, String> {
         O::cases().iter().map(own_case).collect()
     }
+}
+
+fn prepared<O: Op>(facts: &OwnFacts) -> Result<O, String> {
+    let params = O::Params::decode(&facts.params)?;
+    let domain = if facts.rows == OwnRows::Tokens { Domain::Tokens } else { Domain::Outs };
+    let values = |list: &[OwnValue]| -> Vec<ValueFacts<'_>> {
+        list.iter().map(|value| ValueFacts { domain: &domain, ty: value.ty, width: value.width }).collect()
+    };
+    let (ins, outs) = (values(&facts.ins), values(&facts.outs));
+    let weight = |(index, shape): (usize, &OwnShape)| WeightRef { id: WeightId(index as u32), rows: shape.rows, cols: shape.cols };
+    let weights: Vec<WeightRef> = facts.weights.iter().enumerate().map(weight).collect();
+    let states: Vec<_> = facts.state.iter().map(|(kind, access)| (kind, *access)).collect();
+    let facts = OpFacts { params: &facts.params, ins: &ins, outs: &outs, weights: &weights, states: &states, groups: &[] };
+    O::prepare(params, &facts)
 }
 
 /// Facts of one use as they cross the border; what an own op cannot have is refused by name.

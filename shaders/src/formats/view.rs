@@ -41,6 +41,11 @@ impl<'a> WeightView<'a> {
         self.bytes.len()
     }
 
+    /// The bytes as they are stored: values, then scales.
+    pub fn stored(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// Decodes row `index`.
     ///
     /// # Panics

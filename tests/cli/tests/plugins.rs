@@ -39,7 +39,7 @@ fn mixed() -> TempDir {
     let models = folder.path();
     let as_id = |id: &str| manifest().replace(r#"id = "olmoe""#, &format!("id = \"{id}\""));
     copy_plugin(models);
-    put(models, "future", &as_id("future").replace(r#"abi = "0.0""#, r#"abi = "99.0""#), Some("x"));
+    put(models, "future", &as_id("future").replace(r#"abi = "0.1""#, r#"abi = "99.0""#), Some("x"));
     put(models, "garbage", "\u{1b}[2J = = {", Some("x"));
     put(models, "lost", &as_id("lost").replace("coli_olmoe", "coli_lost"), None);
     put(models, "needy", &as_id("needy").replace("norm@1", "teleport@1"), Some("x"));
@@ -77,7 +77,7 @@ fn the_json_list_has_every_fact_of_a_plugin() {
     let list = Run::coli(["plugins", "--json"]).finish().json();
     assert_eq!(list.as_array().unwrap().len(), built::plugin_ids().len(), "{list}");
     let plugin = list.as_array().unwrap().iter().find(|plugin| plugin["id"] == "olmoe").unwrap();
-    let expected = [("id", "olmoe"), ("version", env!("CARGO_PKG_VERSION")), ("abi", "0.0"), ("state", "accepted")];
+    let expected = [("id", "olmoe"), ("version", env!("CARGO_PKG_VERSION")), ("abi", "0.1"), ("state", "accepted")];
     for (key, value) in expected {
         assert_eq!(plugin[key], value, "{key}");
     }

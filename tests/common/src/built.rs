@@ -11,6 +11,9 @@ pub fn root() -> PathBuf {
 
 /// The folder with the built program: that of this executable, or of a test the one above its `deps`.
 pub fn home() -> PathBuf {
+    if let Some(home) = crate::drivers::variable(crate::drivers::HOME) {
+        return home.into();
+    }
     let exe = std::env::current_exe().unwrap();
     let folder = exe.parent().unwrap();
     if folder.ends_with("deps") { folder.parent().unwrap().to_path_buf() } else { folder.to_path_buf() }

@@ -5,4 +5,5 @@ pub mod assembled;
 pub mod built;
 pub mod cases;
 pub mod compare;
+pub mod drivers;
 pub mod fixture;

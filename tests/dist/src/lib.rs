@@ -1,7 +1,7 @@
 //! The release archive of this platform: [`write`] makes it from what is built.
 //!
 //! ```text
-//! coli-<version>-<target>/   coli  models/<name>/  demo/  licences/  README.md  CHANGELOG.md  LICENSE  SHA256SUMS
+//! coli-<version>-<target>/   coli  models/<name>/  shaders/  demo/  licences/  README.md  CHANGELOG.md  LICENSE  SHA256SUMS
 //! ```
 //!
 //! Nothing is compiled for it. The program is `coli-release` (host/app/src/release.rs), which every build makes beside `coli`.
@@ -52,9 +52,18 @@ fn fill(folder: &Path, target: &str) -> Result<()> {
         let library = library(&from.join(&manifest))?;
         binary::install(&product(&library, "")?, &to.join(&library), &paths)?;
     }
+    write_kernels(&folder.join(coli_kernels::FOLDER))?;
     copy_folder(&root.join(DEMO), &folder.join("demo"))?;
     PAGES.iter().try_for_each(|page| copy(&root.join(page), &folder.join(page)))?;
     licences::write(&root, &linked, &folder.join("licences"))
+}
+
+/// The set of Vulkan's kernels that is built into the program, as a file: it can be looked at, and another one put in its place.
+fn write_kernels(folder: &Path) -> Result<()> {
+    ensure!(coli_kernels::Kernels::are_built(), "this was built without Vulkan's kernels, which a release has: run ./coli.sh dist");
+    fs::create_dir_all(folder)?;
+    fs::write(folder.join(coli_kernels::FILE), coli_kernels::Kernels::archive())?;
+    Ok(())
 }
 
 /// Names of the plugins: the folders in `models/` that have a manifest.

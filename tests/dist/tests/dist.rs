@@ -9,7 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use coli_base::Kind;
 use coli_config::{Baked, Environment};
+use coli_kernels::Kernels;
 use coli_test_cli::{Run, demo_case, library_name, says};
 use coli_test_common::built;
 use serde_json::{Value, json};
@@ -48,6 +50,7 @@ fn the_archive_works_where_it_is_unpacked() {
     every_linked_crate_has_its_licence(release);
     it_runs_the_demo_model(release);
     it_finds_its_own_plugins(release);
+    its_kernels_fit_and_damaged_ones_are_refused(release);
     verify_finds_what_changed(release);
 }
 
@@ -70,7 +73,7 @@ fn entries_have_no_owner_and_no_date_of_their_own(archive: &Path) {
     }
     let inside = |name: &&str| !name.ends_with('/');
     let tops: BTreeSet<&str> = names.iter().filter(|name| inside(name)).map(|name| name.split('/').nth(1).unwrap()).collect();
-    let expected = ["CHANGELOG.md", "LICENSE", "README.md", "SHA256SUMS", "coli", "demo", "licences", "models"];
+    let expected = ["CHANGELOG.md", "LICENSE", "README.md", "SHA256SUMS", "coli", "demo", "licences", "models", "shaders"];
     assert_eq!(tops.into_iter().collect::<Vec<_>>(), expected);
 }
 
@@ -136,6 +139,27 @@ fn it_finds_its_own_plugins(release: &Path) {
     says(&coli(release, &["plugins"]).finish().succeeded().stdout, &["olmoe", "accepted"]);
 }
 
+fn its_kernels_fit_and_damaged_ones_are_refused(release: &Path) {
+    let file = release.join("shaders/kernels.bin");
+    let kernels = Kernels::open(None, Some(release)).unwrap();
+    assert_eq!(kernels.origin(), format!("`{}`", file.display()));
+    let modules = coli_shaders::device::modules();
+    assert!(!modules.is_empty() && modules.iter().all(|module| kernels.get(&module.name).is_some()));
+    assert_eq!(Kernels::open(Some(&release.join("shaders")), None).unwrap().names().count(), modules.len());
+
+    let whole = fs::read(&file).unwrap();
+    let mut damaged = whole.clone();
+    *damaged.last_mut().unwrap() ^= 1;
+    for bytes in [&damaged[..], &whole[..whole.len() / 2], b""] {
+        fs::write(&file, bytes).unwrap();
+        let error = Kernels::open(None, Some(release)).unwrap_err();
+        assert_eq!(error.kind, Kind::Refused);
+        assert!(!error.text.contains('\n'), "{error}");
+        says(&error.text, &["shaders/kernels.bin", "take the file from this program's own release"]);
+    }
+    fs::write(&file, whole).unwrap();
+}
+
 fn verify_finds_what_changed(release: &Path) {
     let listed = output("sha256sum", &["--check", "--strict", "SHA256SUMS"], release).lines().count();
     let whole = coli(release, &["plugins", "verify"]).finish().succeeded();
@@ -151,18 +175,25 @@ fn verify_finds_what_changed(release: &Path) {
     fs::remove_file(release.join("LICENSE")).unwrap();
     fs::create_dir(release.join("models/other")).unwrap();
     fs::write(release.join("models/other/other.plugin.toml"), "").unwrap();
+    let kernels = release.join("shaders/kernels.bin");
+    fs::write(&kernels, [&fs::read(&kernels).unwrap()[..], b" "].concat()).unwrap();
     fs::write(release.join("notes.txt"), "outside of models/ there may be more").unwrap();
 
     let report = verified(release, 3);
     assert_eq!(report["ok"], false);
-    assert_eq!(report["altered"], json!([library]));
+    assert_eq!(report["altered"], json!([library, "shaders/kernels.bin"]));
     assert_eq!(report["missing"], json!(["LICENSE", "models/olmoe/olmoe.plugin.toml"]));
     assert_eq!(report["extra"], json!(["models/other/other.plugin.toml"]));
     let finished = coli(release, &["plugins", "verify"]).finish();
-    let expected =
-        format!("missing  LICENSE\nmissing  models/olmoe/olmoe.plugin.toml\naltered  {library}\nextra    models/other/other.plugin.toml\n");
-    assert_eq!(finished.stdout, expected);
-    says(&finished.failed_after_output(3), &["2 are missing and 1 altered", "1 more", "unpack the archive again"]);
+    let expected = [
+        "missing  LICENSE",
+        "missing  models/olmoe/olmoe.plugin.toml",
+        &format!("altered  {library}"),
+        "altered  shaders/kernels.bin",
+        "extra    models/other/other.plugin.toml",
+    ];
+    assert_eq!(finished.stdout, expected.map(|line| format!("{line}\n")).concat());
+    says(&finished.failed_after_output(3), &["2 are missing and 2 altered", "1 more", "unpack the archive again"]);
 }
 
 /// What `verify --json` prints, where it ends with this code.

@@ -14,7 +14,7 @@ use coli_place::precision::PrecisionRequest;
 use coli_plugin_api::describe::SegmentName;
 use coli_plugin_api::program::ports;
 use coli_shaders::contract::Sampling;
-use coli_test_common::{assembled, built, fixture};
+use coli_test_common::{assembled, built, drivers, fixture};
 use serde::Deserialize;
 
 /// How far a case's logits may be off.
@@ -131,13 +131,24 @@ fn exact() -> OpenRequest {
     OpenRequest { precision: PrecisionRequest::Exact, ..OpenRequest::default() }
 }
 
-fn open_as(folder: &Path, request: OpenRequest) -> Engine {
+fn open_as(folder: &Path, mut request: OpenRequest) -> Engine {
+    let device = drivers::chosen();
+    if let Some(device) = &device {
+        request.device = device.parse().unwrap();
+        // Small blocks, since every model takes memory anew.
+        request.vulkan.limit = Some(1 << 30);
+    }
     let home = built::program().parent().unwrap().to_path_buf();
     let values = [("COLI_HOME", home.as_os_str()), ("COLI_PLUGIN_PATH", built::plugins().as_os_str())].map(|(k, v)| (k.into(), v.into()));
     let environment = Environment::from_values(values, Baked::default()).unwrap();
     let plugins = engine::discover_plugins(None, &environment).unwrap();
     let opened = engine::prepare(folder, &plugins, &request).and_then(|prepared| prepared.load(&mut |_, _| Ok(())));
-    opened.unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+    let mut engine = opened.unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    if device.is_some() {
+        let notes = engine.notes().join("; ");
+        assert!(engine.relay().on_device().all(|stage| stage.is_some()), "{}: not all of it runs on the device: {notes}", folder.display());
+    }
+    engine
 }
 
 /// What a model gave for rows whose outputs were wanted: scores, row after row.
@@ -228,6 +239,7 @@ pub fn try_run(engine: &mut Engine, step: &Step) -> coli_base::Result<BTreeMap<C
 
 /// The rows of the residual stream after each segment that gives one: `hidden.0`, `hidden.1`, ... but for the last layer's.
 pub fn hidden(engine: &mut Engine, ids: &[u32]) -> BTreeMap<u32, Vec<f32>> {
+    engine.relay().set_stops(true);
     let conv = engine.open_conversation();
     let rows = next_rows(engine, conv, ids, usize::MAX);
     let mut hidden: BTreeMap<u32, Vec<f32>> = BTreeMap::new();
@@ -243,6 +255,7 @@ pub fn hidden(engine: &mut Engine, ids: &[u32]) -> BTreeMap<u32, Vec<f32>> {
     });
     observed.unwrap();
     engine.close_conversation(conv);
+    engine.relay().set_stops(false);
     hidden
 }
 

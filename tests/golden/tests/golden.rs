@@ -70,3 +70,35 @@ fn the_greedy_continuation_is_exact() {
         if have == case.greedy { Ok(()) } else { Err(format!("{have:?}, the reference continues {:?}", case.greedy)) }
     });
 }
+
+/// The same on Vulkan devices: this program again, with a driver's variables.
+mod on_devices {
+    use coli_test_common::drivers::{newer_lavapipe, rerun, swiftshader, system_lavapipe};
+
+    const TESTS: usize = 4;
+
+    #[test]
+    fn on_the_systems_lavapipe() {
+        rerun(system_lavapipe(), "the system's Lavapipe", &["--skip", "on_devices::"], TESTS);
+    }
+
+    #[test]
+    fn on_the_newer_lavapipe() {
+        rerun(newer_lavapipe(), "the newer Lavapipe", &["--skip", "on_devices::"], TESTS);
+    }
+
+    #[test]
+    #[ignore = "long: narrow and wide subgroups"]
+    fn on_the_systems_lavapipe_with_other_subgroups() {
+        for width in ["128", "512"] {
+            let driver = system_lavapipe().map(|driver| driver.with("LP_NATIVE_VECTOR_WIDTH", width));
+            rerun(driver, "the system's Lavapipe", &["--skip", "on_devices::"], TESTS);
+        }
+    }
+
+    #[test]
+    #[ignore = "long: a slow driver"]
+    fn on_swiftshader() {
+        rerun(swiftshader(), "SwiftShader", &["--skip", "on_devices::"], TESTS);
+    }
+}

@@ -240,3 +240,28 @@ fn a_conversation_begun_again() {
         same(&append(&mut engine, conv, &case.ids(), 4), &want, "after a rewind to the start")
     });
 }
+
+/// The same on Vulkan devices: this program again, with a driver's variables.
+mod on_devices {
+    use coli_test_common::drivers::{Driver, newer_lavapipe, rerun, swiftshader, system_lavapipe};
+
+    const TESTS: usize = 5;
+
+    #[test]
+    fn on_the_systems_lavapipe() {
+        // What a frame does is the same in all of these; `golden` runs it under the validation layer.
+        rerun(system_lavapipe().map(Driver::unvalidated), "the system's Lavapipe", &["--skip", "on_devices::"], TESTS);
+    }
+
+    #[test]
+    #[ignore = "long: a second Lavapipe"]
+    fn on_the_newer_lavapipe() {
+        rerun(newer_lavapipe().map(Driver::unvalidated), "the newer Lavapipe", &["--skip", "on_devices::"], TESTS);
+    }
+
+    #[test]
+    #[ignore = "long: a slow driver"]
+    fn on_swiftshader() {
+        rerun(swiftshader().map(Driver::unvalidated), "SwiftShader", &["--skip", "on_devices::"], TESTS);
+    }
+}

@@ -8,7 +8,7 @@ import pathlib
 
 import numpy as np
 
-VOCAB, WIDTH, CONTEXT, DECAY = 24, 12, 64, 0.75
+VOCAB, WIDTH, CONTEXT, DECAY, TURN = 24, 12, 64, 0.75, 5
 PROMPT, STEPS = [3, 1, 4, 1, 5, 9, 2, 6], 10
 FOLDER = pathlib.Path(__file__).parent / "golden"
 
@@ -31,19 +31,21 @@ def safetensors(path, tensors):
     path.write_bytes(len(text).to_bytes(8, "little") + text + data)
 
 
-def run(ids, embed, gain, head):
+def run(ids, embed, gain, turn_gain, head):
     """Logits and rows between segments, from the definition: the sum is written out."""
     x = embed[ids]
     y = np.array([sum(DECAY ** (t - s) * x[s] for s in range(t + 1)) for t in range(len(ids))]) * gain
     h = x + y
-    return h @ head.T, x, h
+    return (turn_gain * np.roll(h, -TURN, axis=1)) @ head.T, x, h
 
 
 def main():
-    rng = np.random.default_rng(20240607)
+    rng = np.random.default_rng(20240608)
     embed, head = (rng.normal(0, 1, (VOCAB, WIDTH)).astype(np.float32) for _ in range(2))
     gain = bf16(rng.normal(0, 0.5, WIDTH))
-    exact = embed.astype(np.float64), (gain.astype(np.uint32) << 16).view(np.float32).astype(np.float64), head.astype(np.float64)
+    turn_gain = rng.normal(1, 0.25, WIDTH).astype(np.float32)
+    wide = (gain.astype(np.uint32) << 16).view(np.float32)
+    exact = [array.astype(np.float64) for array in (embed, wide, turn_gain, head)]
     ids = list(PROMPT)
     for _ in range(STEPS):
         logits = np.sort(run(ids, *exact)[0][-1])
@@ -51,9 +53,10 @@ def main():
         ids.append(int(np.argmax(run(ids, *exact)[0][-1])))
     logits, first, last = run(ids, *exact)
     FOLDER.mkdir(exist_ok=True)
-    config = {"model_type": "outside_tiny", "vocab": VOCAB, "width": WIDTH, "context": CONTEXT, "decay": DECAY}
+    config = {"model_type": "outside_tiny", "vocab": VOCAB, "width": WIDTH, "context": CONTEXT, "decay": DECAY, "turn": TURN}
     (FOLDER / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-    safetensors(FOLDER / "model.safetensors", [("embed", "F32", embed), ("gain", "BF16", gain), ("head", "F32", head)])
+    tensors = [("embed", "F32", embed), ("gain", "BF16", gain), ("turn_gain", "F32", turn_gain), ("head", "F32", head)]
+    safetensors(FOLDER / "model.safetensors", tensors)
     reference = {"from": f"numpy {np.__version__}, float64, make_golden.py", "prompt": PROMPT, "greedy": ids[len(PROMPT) :]}
     (FOLDER / "reference.json").write_text(json.dumps(reference, indent=2) + "\n")
     numbers = [("logits", logits), ("hidden.0", first), ("hidden.1", last)]

@@ -6,3 +6,4 @@
 pub mod folder;
 pub mod libraries;
 pub mod model;
+pub mod outside;

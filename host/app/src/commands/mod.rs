@@ -25,7 +25,7 @@ use coli_plugin_api::LogLevel;
 use coli_plugins::{Checker, Recall, Request};
 
 use crate::cli::{Cli, Command, ConfigCommand, EvalCommand, ModelArgs, PluginsCommand};
-use crate::engine::{self, Engine, Facts, OpenRequest, Prepared};
+use crate::engine::{self, Engine, Facts, OpenRequest, Prepared, VulkanPlaces};
 use crate::progress::Loading;
 use crate::stop;
 
@@ -87,7 +87,7 @@ fn requested_plugin(given: Option<&Request>, environment: &Environment) -> Optio
 fn prepare_model(args: &ModelArgs, environment: &Environment, verbose: u8) -> Result<Prepared> {
     say_settings(environment);
     let values = args.values().or(&environment.values).or_defaults();
-    let request = open_request(&values)?;
+    let request = OpenRequest { vulkan: vulkan_places(&values, environment), ..open_request(&values)? };
     let folder = engine::find_model(args.model.as_deref(), environment)?;
     if folder.demo {
         say!("no model was named, so this is the demo model in {}; name one with --model DIR", folder.path.display());
@@ -138,6 +138,18 @@ fn open_request(values: &Values) -> Result<OpenRequest> {
     Ok(request)
 }
 
+/// Where Vulkan's loader and kernels may be, and what a device may take.
+fn vulkan_places(values: &Values, environment: &Environment) -> VulkanPlaces {
+    VulkanPlaces {
+        loader: values.path(Key::VkLoader).map(Into::into),
+        kernels: values.path(Key::VkShaders).map(Into::into),
+        home: environment.home_folder().ok(),
+        cache: environment.user_cache_folder().map(|folder| folder.join("pipelines")),
+        limit: values.whole(Key::VramLimit).map(|mib| mib << 20),
+        staged: None,
+    }
+}
+
 /// The error, and where the request came from that cannot be met, if not from the option that it names.
 fn with_source(error: Error, values: &Values) -> Error {
     let named = error.text.starts_with("--device").then_some(Key::Device);
@@ -155,6 +167,7 @@ fn load_model(prepared: Prepared) -> Result<Engine> {
         stop::check()
     })?;
     loading.finish(engine.facts().weight_bytes);
+    engine.notes().iter().for_each(|note| say!("{note}"));
     Ok(engine)
 }
 

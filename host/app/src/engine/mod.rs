@@ -7,6 +7,7 @@ mod open;
 mod own_ops;
 mod repetition;
 pub mod text;
+mod vulkan;
 
 use coli_base::{Error, Result};
 use coli_chain::cpu::Ports;
@@ -20,6 +21,7 @@ use coli_shaders::ops::sample;
 pub use find::{ModelFolder, discover_plugins, find_model};
 pub use open::{Described, OpenRequest, Prepared, describe, model_kind, prepare, record_all};
 pub use repetition::Repetition;
+pub use vulkan::VulkanPlaces;
 
 /// Rows whose logits are computed at a time. Logits are the widest value there is.
 pub const OUTS_MAX: usize = 16;
@@ -79,12 +81,18 @@ impl<'a> Input<'a> {
 pub struct Engine {
     facts: Facts,
     relay: Relay,
+    notes: Vec<String>,
 }
 
 impl Engine {
     /// What was chosen.
     pub fn facts(&self) -> &Facts {
         &self.facts
+    }
+
+    /// Lines for the log: what a device runs, and what not.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// The executors and states, for tests that look at what crosses between them.

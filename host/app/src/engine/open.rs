@@ -8,7 +8,7 @@ use coli_base::crew::Crew;
 use coli_base::{Error, Result};
 use coli_chain::state::PAGE_POSITIONS;
 use coli_chain::{Cutting, IdSource, Program, Relay};
-use coli_place::device::{DeviceFacts, DeviceRequest};
+use coli_place::device::DeviceRequest;
 use coli_place::precision::{Precision, PrecisionFacts, PrecisionRequest};
 use coli_place::{context, device, memory, precision, prompt, threads};
 use coli_plugin_api::describe::{Container, DescribeRequest, Description, SegmentName};
@@ -19,6 +19,7 @@ use coli_store::{Checkpoint, Plan, Progress};
 
 use crate::patience::while_waiting_for;
 
+use super::vulkan::{self, Found, VulkanPlaces};
 use super::{Engine, Facts, OUTS_MAX, own_ops, text};
 
 /// What decides how a model runs.
@@ -36,6 +37,8 @@ pub struct OpenRequest {
     pub drafts: bool,
     /// Segments at which a new stage begins, with an executor and states of its own.
     pub cuts: Vec<usize>,
+    /// Where Vulkan's loader and kernels may be.
+    pub vulkan: VulkanPlaces,
 }
 
 /// A model whose every check has passed and whose weights have not been read: what a command asks of it can still be refused cheaply.
@@ -47,6 +50,10 @@ pub struct Prepared {
     checkpoint: Checkpoint,
     notes: Vec<String>,
     details: Vec<String>,
+    /// The device that was found, where one is to be used.
+    found: Option<Found>,
+    /// Bytes that a run takes on a device, beside weights.
+    device_fixed: u64,
 }
 
 /// A model that its plugin has described.
@@ -64,7 +71,12 @@ pub struct Described<'a> {
 /// Chooses, describes, records and checks, up to the weights.
 pub fn prepare(path: &Path, plugins: &Plugins, request: &OpenRequest) -> Result<Prepared> {
     // What was asked for by name fails first: it needs no model.
-    let device = device::choose(&request.device, DeviceFacts { vulkan_built: false })?;
+    let mut found = None;
+    let device = device::choose(&request.device, || {
+        let (seen, device) = vulkan::look(&request.device, &request.vulkan);
+        found = device;
+        seen
+    })?;
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = threads::choose(request.threads, processors)?;
     let Described { checkpoint, selection, model, mut description } = describe(path, plugins)?;
@@ -72,7 +84,8 @@ pub fn prepare(path: &Path, plugins: &Plugins, request: &OpenRequest) -> Result<
         description.segments.retain(|name| !matches!(name, SegmentName::Draft(_)));
     }
     let manifest = &selection.plugin.manifest;
-    let ops = own_ops::checked(&model, manifest)?;
+    let mut ops = own_ops::checked(&model, manifest)?;
+    let own_notes = found.as_mut().map(|found| found.try_own_ops(&model, manifest, &mut ops)).transpose()?.unwrap_or_default();
     let within = |error: Error| error.within(format!("plugin {}", manifest.id));
     let recordings = record_all(&model, &description)?;
     let program = Program::build(&description, &recordings, &ops.table, &[]).map_err(within)?;
@@ -86,6 +99,7 @@ pub fn prepare(path: &Path, plugins: &Plugins, request: &OpenRequest) -> Result<
     let fast = if precision.value == Precision::Fast { program.fast_bytes(prompt_rows).0 } else { 0 };
     let scratch = program.scratch_bytes(prompt_rows, OUTS_MAX).0.saturating_add(fast);
     let own_weights = own_ops::weight_bytes(manifest, &description, &recordings);
+    let device_fixed = scratch.saturating_add(conversation);
     let facts = Facts {
         plugin: manifest.id.clone(),
         plugin_version: manifest.version.clone(),
@@ -103,9 +117,10 @@ pub fn prepare(path: &Path, plugins: &Plugins, request: &OpenRequest) -> Result<
         planned_bytes: [own_weights, scratch, conversation].into_iter().fold(plan.bytes(), u64::saturating_add),
     };
     memory::check(facts.planned_bytes, coli_base::memory::available_bytes())?;
-    let notes = selection.note.into_iter().chain(plan.unused_note()).collect();
+    let notes = selection.note.into_iter().chain(plan.unused_note()).chain(own_notes).collect();
     drop(plan);
-    Ok(Prepared { facts, program, cuts: request.cuts.clone(), model, notes, details: ops.details, checkpoint })
+    let cuts = request.cuts.clone();
+    Ok(Prepared { facts, program, cuts, model, notes, details: ops.details, checkpoint, found, device_fixed })
 }
 
 /// The weights that the program's ops use: those of a draft head that does not run are not read.
@@ -161,8 +176,15 @@ impl Prepared {
     /// Reads the weights.
     pub fn load(self, progress: Progress<'_>) -> Result<Engine> {
         let weights: Arc<dyn WeightStore> = Arc::new(plan(&self.checkpoint, &self.program)?.load(progress)?);
+        let fast = self.facts.fast.is_some();
+        let placed = self.found.map(|found| found.place(&self.program, &weights, fast, self.device_fixed, &self.cuts)).transpose()?;
+        let (device, cuts, device_notes) = match placed {
+            Some(placed) => (Some(placed.device), placed.cuts, placed.notes),
+            None => (None, self.cuts, vec![]),
+        };
         let cutting = Cutting {
-            cuts: self.cuts,
+            cuts,
+            device,
             tokens_max: self.facts.prompt_rows,
             outs_max: OUTS_MAX,
             page_positions: PAGE_POSITIONS,
@@ -172,7 +194,7 @@ impl Prepared {
             fast: self.facts.fast,
         };
         let relay = Relay::new(Arc::new(self.program), &weights, &cutting)?;
-        Ok(Engine { facts: self.facts, relay })
+        Ok(Engine { facts: self.facts, relay, notes: device_notes })
     }
 }
 

@@ -15,7 +15,7 @@ use coli_base::units::Bytes;
 use coli_base::{Error, Result};
 use coli_plugin_api::describe::{Description, SegmentName};
 use coli_plugin_api::program::{Builtin, GroupId, StateId, Ty, WeightId, ports};
-use coli_shaders::contract::{Kernel, Prepare};
+use coli_shaders::contract::{ExpertMatrix, Kernel, Prepare, WeightStore};
 
 pub use scratch::Slot;
 
@@ -235,6 +235,32 @@ impl Program {
             Some(pairs.saturating_mul(numbers).saturating_mul(6))
         });
         Bytes(experts.max().unwrap_or(0))
+    }
+
+    /// Bytes of the weights and experts that each segment's ops use. What several segments use counts for the first one.
+    pub fn segment_bytes(&self, store: &dyn WeightStore) -> Vec<u64> {
+        let mut weights = HashSet::new();
+        let of_segment = |segment: &LinkedSegment| {
+            let mut bytes = 0u64;
+            for op in &segment.ops {
+                let new = op.weights.iter().filter(|id| weights.insert(**id));
+                bytes += new.filter_map(|id| store.weight(*id)).map(|view| view.bytes() as u64).sum::<u64>();
+                bytes += op.groups.iter().map(|id| self.layer_bytes(*id, store)).sum::<u64>();
+            }
+            bytes
+        };
+        self.segments.iter().map(of_segment).collect()
+    }
+
+    /// Bytes of a group's experts in one of its layers, on average.
+    fn layer_bytes(&self, id: GroupId, store: &dyn WeightStore) -> u64 {
+        let Some(group) = self.description.groups.get(id.0 as usize) else { return 0 };
+        let matrices = [ExpertMatrix::Gate, ExpertMatrix::Up, ExpertMatrix::Down];
+        let layers = group.layers.len() as u32;
+        // Experts of a layer are alike.
+        let views = (0..layers).flat_map(|layer| matrices.map(|which| store.expert(id, layer, 0, which)));
+        let bytes: u64 = views.flatten().map(|view| view.bytes() as u64).sum();
+        bytes.saturating_mul(group.count.into()) / u64::from(layers.max(1))
     }
 
     /// The program's segments, in order.

@@ -1,9 +1,8 @@
 //! What an op sees of the states.
 
+use coli_base::Result;
 use coli_plugin_api::program::StateId;
 use coli_shaders::contract::{StateAccess, Stored};
-use half::f16;
-use half::slice::{HalfBitsSliceExt as _, HalfFloatSliceExt as _};
 
 use super::conversation::Conversation;
 use super::table::{Class, Table};
@@ -40,14 +39,10 @@ fn readable(states: &States, place: Place, conv: u32, index: u32) -> Option<(&Cl
     (index >= of.first_readable(conversation.len)).then_some((of, conversation, class, arena))
 }
 
-/// A row as f32, in whatever form it is stored.
-pub(super) fn numbers(states: &States, place: Place, conv: u32, index: u32, width: usize) -> Option<Vec<f32>> {
+/// A row as f32, wherever it is and in whatever form.
+pub(super) fn numbers(states: &States, place: Place, conv: u32, index: u32) -> Option<Result<Vec<f32>>> {
     let (of, conversation, class, arena) = readable(states, place, conv, index)?;
-    let first = (index % of.page_rows) as usize * width;
-    Some(match conversation.tables[class].page(of, arena, index / of.page_rows)? {
-        Stored::Whole(numbers) => numbers.get(first..first + width)?.to_vec(),
-        Stored::Half(bits) => bits.get(first..first + width)?.reinterpret_cast::<f16>().to_f32_vec(),
-    })
+    conversation.tables[class].read(of, arena, index)
 }
 
 impl StateAccess for OpStates<'_> {

@@ -78,6 +78,16 @@ impl Advance {
         pool.numbers_mut(arena, &self.values)
     }
 
+    /// The page of the values, and the page that keeps those after `len` positions, where one does.
+    pub fn pages(&self, len: u32) -> (&Page, Option<&Page>) {
+        (&self.values, self.kept.iter().find(|(at, _)| *at == len).map(|(_, page)| page))
+    }
+
+    /// Notes that every accumulator has seen every row.
+    pub fn all_advanced(&mut self) {
+        self.next.fill(self.end);
+    }
+
     /// The first accumulator that has not seen every row, and the position where it stands.
     pub fn unfinished(&self) -> Option<(usize, u32)> {
         self.next.iter().copied().enumerate().find(|(_, next)| *next != self.end)

@@ -23,6 +23,7 @@ mod access;
 mod accumulators;
 mod conversation;
 mod history;
+mod kernels;
 mod pool;
 mod table;
 
@@ -36,7 +37,9 @@ use coli_plugin_api::program::StateId;
 pub(crate) use access::OpStates;
 use conversation::{Conversation, Growth};
 pub(crate) use history::History;
-use pool::{Form, Len, Pool};
+pub(crate) use kernels::Layout;
+pub(crate) use pool::{Form, Len, MakeStore, PageStore, word_offsets};
+use pool::Pool;
 use table::Class;
 
 /// Positions of a page, where no test asks for less.
@@ -95,8 +98,6 @@ pub struct States {
     context_max: u32,
     /// Where each state is.
     places: Vec<Place>,
-    /// Numbers of a row of each state; 0 for an accumulator.
-    widths: Vec<usize>,
     classes: Vec<Class>,
     accumulators: Pool,
     conversations: Vec<Option<Conversation>>,
@@ -109,16 +110,18 @@ pub struct States {
 impl States {
     /// No conversations yet. `page_positions` is [`PAGE_POSITIONS`] but in tests; `context_max` bounds every conversation.
     pub fn new(description: &Description, page_positions: u32, context_max: u32) -> Self {
-        Self::of(description, |_| true, |_| false, page_positions, context_max)
+        Self::of(description, |_| true, |_| false, page_positions, context_max, None)
     }
 
     /// Room for the states that `held` names; the others are on another executor. Rows of those that `half` names are stored as binary16.
+    /// Pages are in the host's memory, or in the stores that `elsewhere` makes.
     pub(crate) fn of(
         description: &Description,
         held: impl Fn(StateId) -> bool,
         half: impl Fn(StateId) -> bool,
         page_positions: u32,
         context_max: u32,
+        elsewhere: Option<MakeStore<'_>>,
     ) -> Self {
         assert!(page_positions > 0, "a page has positions");
         let mut classes: Vec<(u32, Keep, RowsOfClass)> = vec![];
@@ -143,15 +146,10 @@ impl States {
                 }
             });
         }
-        let classes = classes.into_iter().map(|(stride, keep, rows)| Class::new(stride, keep, page_positions, rows));
-        let accumulators = Pool::new("conversation's accumulators".into(), accumulators);
+        let classes = classes.into_iter().map(|(stride, keep, rows)| Class::new(stride, keep, page_positions, rows, elsewhere));
+        let accumulators = Pool::new("conversation's accumulators".into(), accumulators, elsewhere);
         let classes = classes.collect();
-        let width = |kind: &StateKind| match kind {
-            StateKind::Rows { parts, .. } => parts.iter().map(|part| part.width as usize).sum(),
-            StateKind::Accumulator { .. } => 0,
-        };
-        let widths = description.states.iter().map(|state| width(&state.kind)).collect();
-        Self { context_max, places, widths, classes, accumulators, conversations: vec![], growing: vec![], owner: Arc::default() }
+        Self { context_max, places, classes, accumulators, conversations: vec![], growing: vec![], owner: Arc::default() }
     }
 
     /// Memory that a conversation of `positions` takes: its rows, and three values of its accumulators, which are the one before the last
@@ -204,10 +202,9 @@ impl States {
         self.context_max
     }
 
-    /// A row of a rows state, of the step that runs now or an earlier one.
-    pub(crate) fn step_row(&self, id: StateId, conv: u32, index: u32) -> Option<Vec<f32>> {
-        let (place, width) = (self.places.get(id.0 as usize)?, self.widths.get(id.0 as usize)?);
-        access::numbers(self, *place, conv, index, *width)
+    /// A row of a rows state, of the step that runs now or an earlier one; `None` where there is none.
+    pub(crate) fn step_row(&self, id: StateId, conv: u32, index: u32) -> Option<Result<Vec<f32>>> {
+        access::numbers(self, *self.places.get(id.0 as usize)?, conv, index)
     }
 
     /// A conversation's tokens, those of a step that has not ended included.

@@ -4,6 +4,8 @@
 //! when the last one is dropped, wherever that happens, the number is free again. So nothing can be forgotten, and a page may be written
 //! exactly when nobody else holds it.
 
+use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use coli_base::units::Bytes;
@@ -51,7 +53,7 @@ impl Page {
 
 /// How the numbers of an arena are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// f32.
     Whole,
     /// binary16.
@@ -60,7 +62,7 @@ pub(super) enum Form {
 
 /// Numbers of a page, and their form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Len {
+pub(crate) struct Len {
     pub numbers: usize,
     pub form: Form,
 }
@@ -76,11 +78,48 @@ impl Len {
     }
 }
 
+/// Where each arena begins in a page that has all of them, in words, and the words of the page. Arenas begin at multiples of 64 bytes.
+pub(crate) fn word_offsets(lens: &[Len]) -> (Vec<u64>, u64) {
+    let mut end = 0u64;
+    let offsets = lens.iter().map(|len| {
+        let start = end;
+        end = start.saturating_add(len.bytes().div_ceil(64).saturating_mul(16));
+        start
+    });
+    (offsets.collect(), end)
+}
+
 /// Pages of an arena, by page number.
 #[derive(Debug)]
 enum Arena {
     Whole(Vec<Box<[f32]>>),
     Half(Vec<Box<[u16]>>),
+}
+
+/// Pages in memory that the host reaches only by asking: a device's. What is asked for happens in that order, before the next step.
+pub(crate) trait PageStore: fmt::Debug + Send + Sync {
+    /// Adds a page; its number is how many there were before.
+    fn make(&mut self) -> Result<()>;
+    /// Fills a page, in all arenas.
+    fn fill(&mut self, page: usize, with: f32);
+    /// Copies the first numbers of a page to another, in one arena.
+    fn copy(&mut self, arena: usize, from: usize, to: usize, numbers: usize);
+    /// Writes numbers into a page of an arena.
+    fn put(&mut self, arena: usize, page: usize, at: usize, numbers: &[f32]);
+    /// Reads numbers from a page of an arena, after all that was asked for.
+    fn read(&self, arena: usize, page: usize, at: usize, numbers: usize) -> Result<Vec<f32>>;
+    /// Where a page is, for kernels.
+    fn address(&self, page: usize) -> u64;
+}
+
+/// Makes the store of pages with such arenas.
+pub(crate) type MakeStore<'a> = &'a dyn Fn(&[Len]) -> Box<dyn PageStore>;
+
+/// Where pages are.
+#[derive(Debug)]
+enum Memory {
+    Host(Vec<Arena>),
+    Elsewhere(Box<dyn PageStore>),
 }
 
 /// Pages of several arenas under one set of numbers.
@@ -90,22 +129,39 @@ pub(super) struct Pool {
     what: String,
     /// A page in each arena.
     lens: Vec<Len>,
-    arenas: Vec<Arena>,
+    memory: Memory,
     /// Pages made so far; the next page's number.
     made: usize,
     free: Arc<Free>,
 }
 
 impl Pool {
-    pub fn new(what: String, lens: Vec<Len>) -> Self {
+    /// Pages of these arenas, in the host's memory or in a store that is made for them.
+    pub fn new(what: String, lens: Vec<Len>, elsewhere: Option<MakeStore<'_>>) -> Self {
         let arena = |len: &Len| if len.form == Form::Whole { Arena::Whole(vec![]) } else { Arena::Half(vec![]) };
-        let arenas = lens.iter().map(arena).collect();
-        Self { what, lens, arenas, made: 0, free: Arc::default() }
+        let memory = match elsewhere {
+            Some(make) if !lens.is_empty() => Memory::Elsewhere(make(&lens)),
+            _ => Memory::Host(lens.iter().map(arena).collect()),
+        };
+        Self { what, lens, memory, made: 0, free: Arc::default() }
+    }
+
+    /// Where a page is, for kernels; 0 in the host's memory.
+    pub fn address(&self, page: &Page) -> u64 {
+        match &self.memory {
+            Memory::Host(_) => 0,
+            Memory::Elsewhere(store) => store.address(page.number),
+        }
     }
 
     /// Whether it has no arena, and so no use.
     pub fn is_empty(&self) -> bool {
         self.lens.is_empty()
+    }
+
+    /// A page in each arena.
+    pub fn lens(&self) -> &[Len] {
+        &self.lens
     }
 
     /// Arenas.
@@ -127,11 +183,12 @@ impl Pool {
     /// A page that nobody else holds, filled with a number.
     pub fn filled(&mut self, with: f32) -> Result<Page> {
         let page = self.take()?;
-        for arena in &mut self.arenas {
-            match arena {
+        match &mut self.memory {
+            Memory::Elsewhere(store) => store.fill(page.number, with),
+            Memory::Host(arenas) => arenas.iter_mut().for_each(|arena| match arena {
                 Arena::Whole(pages) => pages[page.number].fill(with),
                 Arena::Half(pages) => pages[page.number].fill(f16::from_f32(with).to_bits()),
-            }
+            }),
         }
         Ok(page)
     }
@@ -145,6 +202,14 @@ impl Pool {
 
     /// Adds a page to every arena, or to none.
     fn make(&mut self) -> Result<usize> {
+        let arenas = match &mut self.memory {
+            Memory::Host(arenas) => arenas,
+            Memory::Elsewhere(store) => {
+                store.make()?;
+                self.made += 1;
+                return Ok(self.made - 1);
+            }
+        };
         let mut added = Vec::with_capacity(self.lens.len());
         for len in &self.lens {
             let page = match len.form {
@@ -156,7 +221,7 @@ impl Pool {
                 Error::run(format!("no memory for another {what} ({bytes} a layer): make the context smaller with --ctx"))
             })?);
         }
-        for (arena, page) in self.arenas.iter_mut().zip(added) {
+        for (arena, page) in arenas.iter_mut().zip(added) {
             match (arena, page) {
                 (Arena::Whole(pages), Arena::Whole(page)) => pages.extend(page),
                 (Arena::Half(pages), Arena::Half(page)) => pages.extend(page),
@@ -167,17 +232,34 @@ impl Pool {
         Ok(self.made - 1)
     }
 
-    /// A page of an arena.
-    pub fn stored(&self, arena: usize, page: &Page) -> Stored<'_> {
-        match &self.arenas[arena] {
+    /// A page of an arena, in the host's memory.
+    pub fn stored(&self, arena: usize, page: &Page) -> Option<Stored<'_>> {
+        let Memory::Host(arenas) = &self.memory else { return None };
+        Some(match &arenas[arena] {
             Arena::Whole(pages) => Stored::Whole(&pages[page.number]),
             Arena::Half(pages) => Stored::Half(&pages[page.number]),
-        }
+        })
+    }
+
+    /// Numbers of a page as f32, wherever it is and however they are stored.
+    pub fn read(&self, arena: usize, page: &Page, at: Range<usize>) -> Result<Vec<f32>> {
+        let arenas = match &self.memory {
+            Memory::Host(arenas) => arenas,
+            Memory::Elsewhere(store) => return store.read(arena, page.number, at.start, at.len()),
+        };
+        Ok(match &arenas[arena] {
+            Arena::Whole(pages) => pages[page.number][at].to_vec(),
+            Arena::Half(pages) => pages[page.number][at].reinterpret_cast::<f16>().to_f32_vec(),
+        })
     }
 
     /// Writes numbers into a page from `at` on.
     pub fn put(&mut self, arena: usize, page: &Page, at: usize, numbers: &[f32]) {
-        match &mut self.arenas[arena] {
+        let arenas = match &mut self.memory {
+            Memory::Host(arenas) => arenas,
+            Memory::Elsewhere(store) => return store.put(arena, page.number, at, numbers),
+        };
+        match &mut arenas[arena] {
             Arena::Whole(pages) => pages[page.number][at..at + numbers.len()].copy_from_slice(numbers),
             Arena::Half(pages) => {
                 let to = &mut pages[page.number][at..at + numbers.len()];
@@ -188,23 +270,33 @@ impl Pool {
 
     /// A page's numbers in an arena of whole numbers.
     pub fn numbers(&self, arena: usize, page: &Page) -> Option<&[f32]> {
-        match &self.arenas[arena] {
-            Arena::Whole(pages) => Some(&pages[page.number]),
-            Arena::Half(_) => None,
+        match &self.memory {
+            Memory::Host(arenas) => match &arenas[arena] {
+                Arena::Whole(pages) => Some(&pages[page.number]),
+                Arena::Half(_) => None,
+            },
+            Memory::Elsewhere(_) => None,
         }
     }
 
     /// The same for writing.
     pub fn numbers_mut(&mut self, arena: usize, page: &Page) -> Option<&mut [f32]> {
-        match &mut self.arenas[arena] {
-            Arena::Whole(pages) => Some(&mut pages[page.number]),
-            Arena::Half(_) => None,
+        match &mut self.memory {
+            Memory::Host(arenas) => match &mut arenas[arena] {
+                Arena::Whole(pages) => Some(&mut pages[page.number]),
+                Arena::Half(_) => None,
+            },
+            Memory::Elsewhere(_) => None,
         }
     }
 
     /// Copies the first numbers of a page to another, in one arena.
     pub fn copy(&mut self, arena: usize, from: &Page, to: &Page, len: usize) {
-        match &mut self.arenas[arena] {
+        let arenas = match &mut self.memory {
+            Memory::Host(arenas) => arenas,
+            Memory::Elsewhere(store) => return store.copy(arena, from.number, to.number, len),
+        };
+        match &mut arenas[arena] {
             Arena::Whole(pages) => copy(pages, from, to, len),
             Arena::Half(pages) => copy(pages, from, to, len),
         }

@@ -10,7 +10,7 @@ use coli_base::Result;
 use coli_plugin_api::describe::Keep;
 use coli_shaders::contract::Stored;
 
-use super::pool::{Form, Len, Page, Pool};
+use super::pool::{Form, Len, MakeStore, Page, Pool};
 
 /// Positions that a conversation may always go back, beyond what its next row may read.
 pub(super) const SLACK: u32 = 8;
@@ -29,12 +29,17 @@ pub(super) struct Class {
 
 impl Class {
     /// A page has `page_positions`, or `stride` if that is more, rounded up to whole groups.
-    pub fn new(stride: u32, keep: Keep, page_positions: u32, rows: Vec<(usize, Form)>) -> Self {
+    pub fn new(stride: u32, keep: Keep, page_positions: u32, rows: Vec<(usize, Form)>, elsewhere: Option<MakeStore<'_>>) -> Self {
         let page_rows = page_positions.div_ceil(stride);
         let what = format!("{} positions of the cache", u64::from(page_rows) * u64::from(stride));
         let lens = rows.iter().map(|(width, form)| Len { numbers: width * page_rows as usize, form: *form }).collect();
         let widths = rows.into_iter().map(|(width, _)| width).collect();
-        Self { stride, keep, page_rows, widths, pool: Pool::new(what, lens) }
+        Self { stride, keep, page_rows, widths, pool: Pool::new(what, lens, elsewhere) }
+    }
+
+    /// Numbers of a row of one of its states, and their form.
+    pub fn row(&self, arena: usize) -> (usize, Form) {
+        (self.widths[arena], self.pool.lens()[arena].form)
     }
 
     /// Rows that `len` positions have: one for each complete group.
@@ -149,7 +154,18 @@ impl Table {
     /// A page as it is stored.
     pub fn page<'a>(&self, class: &'a Class, arena: usize, page: u32) -> Option<Stored<'a>> {
         let page = self.pages.get(page.checked_sub(self.gone)? as usize)?;
-        Some(class.pool.stored(arena, page))
+        class.pool.stored(arena, page)
+    }
+
+    /// A row as f32, wherever it is; `None` where there is no room for it.
+    pub fn read(&self, class: &Class, arena: usize, index: u32) -> Option<Result<Vec<f32>>> {
+        let (page, at) = self.locate(class, arena, index)?;
+        Some(class.pool.read(arena, page, at))
+    }
+
+    /// The first row of the first page, and where each page is, for kernels.
+    pub fn addresses(&self, class: &Class) -> (u32, impl Iterator<Item = u64>) {
+        (self.gone * class.page_rows, self.pages.iter().map(|page| class.pool.address(page)))
     }
 
     /// Whether there is room for a row.

@@ -36,6 +36,9 @@ pub const WORDS: &[u32] = &[
     0x68, 0x2, 0x4, 0x200f9, 0x58, 0x200f8, 0x58, 0x200f9, 0x4e, 0x200f8, 0x4e, 0x200f9, 0x3e, 0x200f8, 0x3e, 0x100fd, 0x10038,
 ];
 
+/// `bound.comp`, as little-endian words.
+pub const BOUND: &[u8] = include_bytes!("bound.spv");
+
 /// The module's bytes.
 pub fn bytes() -> Vec<u8> {
     WORDS.iter().flat_map(|word| word.to_ne_bytes()).collect()

@@ -1,5 +1,6 @@
 //! What is tried on a driver, by name. Each runs in a process of its own.
 
+mod bound;
 mod device;
 mod memory;
 mod work;
@@ -38,6 +39,9 @@ pub fn run(name: &str) {
         "threads" => work::threads(),
         "invalid" => work::invalid(),
         "figures" => work::figures(),
+        "bound" => bound::bound(),
+        "robust" => bound::robust(),
+        "bound-misuse" => bound::bound_misuse(),
         "memory" => memory::memory(),
         "limit" => memory::limit(),
         "fresh" => memory::fresh(),

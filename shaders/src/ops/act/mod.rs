@@ -8,6 +8,7 @@
 mod cases;
 mod cpu;
 pub(crate) mod functions;
+mod plan;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,7 @@ use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
 use coli_plugin_api::{choice, params};
 
 use crate::contract::{Case, CpuCall, Op, OpFacts};
+use crate::device::{KernelText, Plan, PlanCall};
 
 choice! {
     /// The function.
@@ -125,6 +127,14 @@ impl Op for Act {
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
         cpu::run(&self.params, call);
         Ok(())
+    }
+
+    fn plan(&self, call: &PlanCall<'_>) -> Result<Plan, String> {
+        plan::plan(&self.params, call)
+    }
+
+    fn kernels() -> &'static [KernelText] {
+        plan::KERNELS
     }
 
     fn cases() -> Vec<Case> {

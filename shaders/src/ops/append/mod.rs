@@ -7,6 +7,7 @@
 
 mod cases;
 mod cpu;
+pub(crate) mod plan;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
 use coli_plugin_api::{choice, params};
 
 use crate::contract::{Case, CpuCall, Op, OpFacts, facts};
+use crate::device::{KernelText, Plan, PlanCall};
 
 choice! {
     /// How the stored numbers are rounded, beyond what the state's parts allow.
@@ -79,6 +81,14 @@ impl Op for Append {
 
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
         cpu::run(self.stride, call)
+    }
+
+    fn plan(&self, call: &PlanCall<'_>) -> Result<Plan, String> {
+        Ok(plan::plan(self.stride, call))
+    }
+
+    fn kernels() -> &'static [KernelText] {
+        plan::KERNELS
     }
 
     fn cases() -> Vec<Case> {

@@ -15,6 +15,8 @@
 mod cases;
 mod cpu;
 mod cpu_fast;
+mod flash;
+mod plan;
 mod prepare;
 #[cfg(test)]
 mod tests;
@@ -26,6 +28,7 @@ use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
 use coli_plugin_api::{choice, params};
 
 use crate::contract::{Case, CpuCall, Fast, Op, OpFacts};
+use crate::device::{KernelText, Plan, PlanCall};
 
 choice! {
     /// Where K and V come from.
@@ -226,6 +229,14 @@ impl Op for Attend {
 
     fn fast(&self, call: &mut CpuCall<'_>, fast: &Fast<'_>) -> Result<(), String> {
         cpu_fast::run(self, call, fast)
+    }
+
+    fn plan(&self, call: &PlanCall<'_>) -> Result<Plan, String> {
+        plan::plan(self, call)
+    }
+
+    fn kernels() -> &'static [KernelText] {
+        plan::KERNELS
     }
 
     fn cases() -> Vec<Case> {

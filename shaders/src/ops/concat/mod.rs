@@ -6,6 +6,7 @@
 
 mod cases;
 mod cpu;
+mod plan;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use coli_plugin_api::program::{Ty, ValueDef};
 use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
 
 use crate::contract::{Case, CpuCall, Op, OpFacts};
+use crate::device::{KernelText, Plan, PlanCall};
 
 params! {
     /// Parameters of `concat@1`.
@@ -59,6 +61,14 @@ impl Op for Concat {
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
         cpu::run(call);
         Ok(())
+    }
+
+    fn plan(&self, call: &PlanCall<'_>) -> Result<Plan, String> {
+        plan::plan(call)
+    }
+
+    fn kernels() -> &'static [KernelText] {
+        plan::KERNELS
     }
 
     fn cases() -> Vec<Case> {

@@ -6,6 +6,7 @@
 
 mod cases;
 mod cpu;
+mod plan;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use coli_plugin_api::program::{Ty, ValueDef};
 use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
 
 use crate::contract::{Case, CpuCall, Op, OpFacts, facts};
+use crate::device::{KernelText, Plan, PlanCall};
 
 params! {
     /// Parameters of `dot@1`.
@@ -60,6 +62,14 @@ impl Op for Dot {
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
         cpu::run(&self.params, call);
         Ok(())
+    }
+
+    fn plan(&self, call: &PlanCall<'_>) -> Result<Plan, String> {
+        plan::plan(&self.params, call)
+    }
+
+    fn kernels() -> &'static [KernelText] {
+        plan::KERNELS
     }
 
     fn cases() -> Vec<Case> {

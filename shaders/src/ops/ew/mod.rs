@@ -10,6 +10,7 @@
 
 mod cases;
 mod cpu;
+mod plan;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
 use coli_plugin_api::{choice, params};
 
 use crate::contract::{Case, CpuCall, Op, OpFacts, facts};
+use crate::device::{KernelText, Plan, PlanCall};
 
 choice! {
     /// How two or three values are combined.
@@ -156,6 +158,14 @@ impl Op for Ew {
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
         cpu::run(&self.params, call);
         Ok(())
+    }
+
+    fn plan(&self, call: &PlanCall<'_>) -> Result<Plan, String> {
+        plan::plan(&self.params, call)
+    }
+
+    fn kernels() -> &'static [KernelText] {
+        plan::KERNELS
     }
 
     fn cases() -> Vec<Case> {

@@ -8,6 +8,7 @@
 mod cases;
 mod cpu;
 mod cpu_fast;
+mod plan;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ pub(crate) use cpu::apply;
 pub(crate) use cpu_fast::apply as apply_fast;
 
 use crate::contract::{Case, CpuCall, Fast, Op, OpFacts, facts};
+use crate::device::{KernelText, Plan, PlanCall};
 
 choice! {
     /// The gate's function.
@@ -112,6 +114,14 @@ impl Op for Glu {
     fn fast(&self, call: &mut CpuCall<'_>, fast: &Fast<'_>) -> Result<(), String> {
         cpu_fast::run(self.params, call, fast);
         Ok(())
+    }
+
+    fn plan(&self, call: &PlanCall<'_>) -> Result<Plan, String> {
+        plan::plan(self.params, call)
+    }
+
+    fn kernels() -> &'static [KernelText] {
+        plan::KERNELS
     }
 
     fn cases() -> Vec<Case> {

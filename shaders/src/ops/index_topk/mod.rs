@@ -18,6 +18,7 @@
 
 mod cases;
 mod cpu;
+mod plan;
 
 use coli_plugin_api::describe::Keep;
 use coli_plugin_api::params;
@@ -26,6 +27,7 @@ use coli_plugin_api::program::{Access, StateId, Ty, ValueDef};
 use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
 
 use crate::contract::{Case, CpuCall, Op, OpFacts, facts};
+use crate::device::{KernelText, Plan, PlanCall};
 
 params! {
     /// Parameters of `index_topk@1`.
@@ -133,6 +135,14 @@ impl Op for IndexTopk {
 
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
         cpu::run(&self.params, call)
+    }
+
+    fn plan(&self, call: &PlanCall<'_>) -> Result<Plan, String> {
+        plan::plan(&self.params, call)
+    }
+
+    fn kernels() -> &'static [KernelText] {
+        plan::KERNELS
     }
 
     fn cases() -> Vec<Case> {

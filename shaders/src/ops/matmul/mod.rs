@@ -7,6 +7,8 @@
 mod cases;
 mod cpu;
 mod cpu_fast;
+mod plan;
+pub(crate) mod product;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +21,7 @@ use coli_plugin_api::{choice, params};
 pub(crate) use cpu::apply;
 
 use crate::contract::{Case, CpuCall, Fast, Op, OpFacts};
+use crate::device::{KernelText, Plan, PlanCall};
 
 choice! {
     /// What is applied to each sum.
@@ -106,6 +109,14 @@ impl Op for Matmul {
     fn fast(&self, call: &mut CpuCall<'_>, fast: &Fast<'_>) -> Result<(), String> {
         cpu_fast::run(self.act, self.exact, call, fast);
         Ok(())
+    }
+
+    fn plan(&self, call: &PlanCall<'_>) -> Result<Plan, String> {
+        plan::plan(self, call)
+    }
+
+    fn kernels() -> &'static [KernelText] {
+        plan::KERNELS
     }
 
     fn cases() -> Vec<Case> {

@@ -6,6 +6,7 @@
 
 mod cases;
 mod cpu;
+mod plan;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ use coli_plugin_api::program::{Ty, ValueDef};
 use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
 
 use crate::contract::{Case, CpuCall, Op, OpFacts, facts};
+use crate::device::{KernelText, Plan, PlanCall};
 
 params! {
     /// Parameters of `matmul_heads@1`.
@@ -69,6 +71,14 @@ impl Op for MatmulHeads {
             cpu::plain(groups, call)
         }
         Ok(())
+    }
+
+    fn plan(&self, call: &PlanCall<'_>) -> Result<Plan, String> {
+        plan::plan(&self.params, call)
+    }
+
+    fn kernels() -> &'static [KernelText] {
+        plan::KERNELS
     }
 
     fn cases() -> Vec<Case> {

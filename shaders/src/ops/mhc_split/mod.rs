@@ -11,6 +11,7 @@
 
 mod cases;
 mod cpu;
+mod plan;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use coli_plugin_api::program::{Ty, ValueDef};
 use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
 
 use crate::contract::{Case, CpuCall, Op, OpFacts, facts};
+use crate::device::{KernelText, Plan, PlanCall};
 
 params! {
     /// Parameters of `mhc_split@1`.
@@ -78,6 +80,14 @@ impl Op for MhcSplit {
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
         cpu::run(&self.params, call);
         Ok(())
+    }
+
+    fn plan(&self, call: &PlanCall<'_>) -> Result<Plan, String> {
+        plan::plan(&self.params, call)
+    }
+
+    fn kernels() -> &'static [KernelText] {
+        plan::KERNELS
     }
 
     fn cases() -> Vec<Case> {

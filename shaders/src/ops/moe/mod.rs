@@ -8,6 +8,7 @@
 mod cases;
 mod cpu;
 mod cpu_fast;
+mod plan;
 
 use coli_plugin_api::params;
 use coli_plugin_api::params::Params as _;
@@ -16,6 +17,7 @@ use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
 
 use super::glu::GluParams;
 use crate::contract::{Case, CpuCall, Fast, Op, OpFacts, facts};
+use crate::device::{KernelText, Plan, PlanCall};
 
 params! {
     /// Parameters of `moe@1`.
@@ -79,6 +81,14 @@ impl Op for Moe {
 
     fn fast(&self, call: &mut CpuCall<'_>, fast: &Fast<'_>) -> Result<(), String> {
         cpu_fast::run(self, call, fast)
+    }
+
+    fn plan(&self, call: &PlanCall<'_>) -> Result<Plan, String> {
+        plan::plan(self, call)
+    }
+
+    fn kernels() -> &'static [KernelText] {
+        plan::KERNELS
     }
 
     fn cases() -> Vec<Case> {

@@ -12,6 +12,7 @@
 
 mod cases;
 mod cpu;
+mod plan;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,7 @@ use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
 use coli_plugin_api::{choice, params};
 
 use crate::contract::{Case, CpuCall, Op, OpFacts};
+use crate::device::{KernelText, Plan, PlanCall};
 
 choice! {
     /// What a group is divided by.
@@ -165,6 +167,14 @@ impl Op for Norm {
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
         cpu::run(&self.params, call);
         Ok(())
+    }
+
+    fn plan(&self, call: &PlanCall<'_>) -> Result<Plan, String> {
+        plan::plan(&self.params, call)
+    }
+
+    fn kernels() -> &'static [KernelText] {
+        plan::KERNELS
     }
 
     fn cases() -> Vec<Case> {

@@ -11,6 +11,7 @@
 
 mod cases;
 mod cpu;
+mod plan;
 
 use coli_plugin_api::describe::WeightRef;
 use coli_plugin_api::params::Params as _;
@@ -19,6 +20,7 @@ use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
 use coli_plugin_api::{choice, params};
 
 use crate::contract::{Case, CpuCall, Op, OpFacts, facts};
+use crate::device::{KernelText, Plan, PlanCall};
 
 choice! {
     /// How rows are weighted.
@@ -109,6 +111,14 @@ impl Op for Pool {
 
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
         cpu::run(&self.params, call)
+    }
+
+    fn plan(&self, call: &PlanCall<'_>) -> Result<Plan, String> {
+        plan::plan(&self.params, call)
+    }
+
+    fn kernels() -> &'static [KernelText] {
+        plan::KERNELS
     }
 
     fn cases() -> Vec<Case> {

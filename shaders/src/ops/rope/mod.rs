@@ -15,6 +15,7 @@
 pub mod angles;
 mod cases;
 mod cpu;
+mod plan;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +25,7 @@ use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
 use coli_plugin_api::{choice, params};
 
 use crate::contract::{Case, CpuCall, Op, OpFacts, facts};
+use crate::device::{KernelText, Plan, PlanCall};
 
 choice! {
     /// Which columns make a pair.
@@ -169,6 +171,14 @@ impl Op for Rope {
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
         cpu::run(&self.params, &self.angles, call);
         Ok(())
+    }
+
+    fn plan(&self, call: &PlanCall<'_>) -> Result<Plan, String> {
+        plan::plan(&self.params, &self.angles, call)
+    }
+
+    fn kernels() -> &'static [KernelText] {
+        plan::KERNELS
     }
 
     fn cases() -> Vec<Case> {

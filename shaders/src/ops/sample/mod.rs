@@ -13,6 +13,7 @@
 mod cases;
 mod cpu;
 pub mod philox;
+mod plan;
 
 use coli_plugin_api::params;
 use coli_plugin_api::params::Params as _;
@@ -22,6 +23,7 @@ use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
 pub use cpu::{choose, kept};
 
 use crate::contract::{Case, CpuCall, Op, OpFacts};
+use crate::device::{KernelText, Plan, PlanCall};
 
 params! {
     /// Parameters of `sample@1`.
@@ -73,6 +75,14 @@ impl Op for Sample {
             call.outs[0].ints(row)[0] = id as i32;
         }
         Ok(())
+    }
+
+    fn plan(&self, call: &PlanCall<'_>) -> Result<Plan, String> {
+        plan::plan(self.vocab, call)
+    }
+
+    fn kernels() -> &'static [KernelText] {
+        plan::KERNELS
     }
 
     fn cases() -> Vec<Case> {

@@ -7,6 +7,7 @@
 
 mod cases;
 mod cpu;
+mod plan;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ use coli_plugin_api::program::{Ty, ValueDef};
 use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
 
 use crate::contract::{Case, CpuCall, Op, OpFacts, facts};
+use crate::device::{KernelText, Plan, PlanCall};
 
 params! {
     /// Parameters of `spread@1`.
@@ -62,6 +64,14 @@ impl Op for Spread {
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
         cpu::run(self.streams, call);
         Ok(())
+    }
+
+    fn plan(&self, call: &PlanCall<'_>) -> Result<Plan, String> {
+        plan::plan(self.streams as u32, call)
+    }
+
+    fn kernels() -> &'static [KernelText] {
+        plan::KERNELS
     }
 
     fn cases() -> Vec<Case> {

@@ -6,6 +6,7 @@
 
 mod cases;
 mod cpu;
+mod plan;
 
 use coli_plugin_api::params::Params as _;
 use coli_plugin_api::program::{Domain, ValueDef};
@@ -13,6 +14,7 @@ use coli_plugin_api::recorder::{OpCall, Operand, Recorder};
 use coli_plugin_api::{choice, params};
 
 use crate::contract::{Case, CpuCall, Op, OpFacts, facts};
+use crate::device::{KernelText, Plan, PlanCall};
 
 choice! {
     /// Where indices come from.
@@ -69,6 +71,14 @@ impl Op for Take {
     fn cpu(&self, call: &mut CpuCall<'_>) -> Result<(), String> {
         cpu::run(call);
         Ok(())
+    }
+
+    fn plan(&self, call: &PlanCall<'_>) -> Result<Plan, String> {
+        plan::plan(call)
+    }
+
+    fn kernels() -> &'static [KernelText] {
+        plan::KERNELS
     }
 
     fn cases() -> Vec<Case> {

@@ -1,8 +1,9 @@
 //! `outside_tiny`: an embedding, one layer that adds a decaying sum of what came before, and a linear head.
 //!
-//! The layer's mixing is an op of this plugin's own, [`decay`].
+//! The layer's mixing is an op of this plugin's own, [`decay`], and so is what stands before the head, [`turn`], which has a device form.
 
 mod decay;
+mod turn;
 
 use coli_plugin_api::describe::{DescribeRequest, Description, Keep, RowPart, SegmentName, State, StateKind, View, WeightRef};
 use coli_plugin_api::own_op::OwnOp;
@@ -17,8 +18,10 @@ use coli_shaders::ops::{ew, gather, matmul, sample, take};
 pub struct Outside {
     width: u32,
     decay: f32,
+    turn: u32,
     embed: WeightRef,
     gain: WeightRef,
+    turn_gain: WeightRef,
     head: WeightRef,
     past: StateId,
     description: Description,
@@ -32,14 +35,16 @@ impl Plugin for Outside {
         let config = &request.config;
         let (width, vocab) = (size(config, "width")?, size(config, "vocab")?);
         let decay = config["decay"].as_f64().ok_or("config.json: `decay`: expected a number")? as f32;
+        let turn = size(config, "turn")?;
         let mut d = Description { context_max: size(config, "context")?, vocab, ..Description::default() };
         let embed = d.matrix("embed", vocab, width, View::tensor("embed"));
         let gain = d.vector("layer.0.gain", width, View::tensor("gain"));
+        let turn_gain = d.vector("turn_gain", width, View::tensor("turn_gain"));
         let head = d.matrix("head", vocab, width, View::tensor("head"));
         let kind = StateKind::Rows { parts: vec![RowPart { width, may_round: false }], stride: 1, keep: Keep::All };
         let past = d.state(State { role: "layer.0.past".into(), owner: SegmentName::Layer(0), shared: false, kind });
         d.segments = vec![SegmentName::Embed, SegmentName::Layer(0), SegmentName::Head];
-        Ok(Self { width, decay, embed, gain, head, past, description: d })
+        Ok(Self { width, decay, turn, embed, gain, turn_gain, head, past, description: d })
     }
 
     fn description(&self) -> Description {
@@ -62,6 +67,7 @@ impl Plugin for Outside {
         } else {
             let x = take::record(r, h);
             r.port_out(ports::HIDDEN, x);
+            let x = turn::record(r, x, self.turn_gain, self.turn);
             let logits = matmul::record(r, x, self.head);
             r.port_out(ports::LOGITS, logits);
             let sampled = sample::record(r, logits);
@@ -71,7 +77,7 @@ impl Plugin for Outside {
     }
 
     fn own_ops() -> Vec<Box<dyn OwnOp>> {
-        vec![own::<decay::Decay>()]
+        vec![own::<decay::Decay>(), own::<turn::Turn>()]
     }
 }
 

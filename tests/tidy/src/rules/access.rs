@@ -13,8 +13,16 @@ pub(super) const ENVIRONMENT: Rule = Rule {
     name: "environment",
     advice: "take the value from coli_config::Environment: only host/config reads the environment. A test gives a child its variables with \
              Command::env. Write `std::env::name` in full where it is not about variables",
-    check: |tree| outside(tree, &["host/config/"], |_, source| source.find(&["env"]).filter(|&at| reads_variables(source, at)).collect()),
+    check: |tree| {
+        outside(tree, &["host/config/", KERNELS_BUILD], |_, source| {
+            source.find(&["env"]).filter(|&at| reads_variables(source, at)).collect()
+        })
+    },
 };
+
+/// The build script that writes what its crate then embeds: cargo says in variables where that is.
+const KERNELS_BUILD: &str = "host/kernels/build.rs";
+const KERNELS: &str = "host/kernels/src/lib.rs";
 
 /// Whether the `env` at `at` is the module, used for anything but what has nothing to do with variables.
 fn reads_variables(source: &Source<'_>, at: usize) -> bool {
@@ -36,14 +44,16 @@ fn in_use_of_std(source: &Source<'_>, at: usize) -> bool {
 
 pub(super) const BUILD_ENVIRONMENT: Rule = Rule {
     name: "build_environment",
-    advice: "what the build leaves in a binary is host/config's business (`Baked`). Elsewhere `env!` reads CARGO_PKG_VERSION, and in tests \
-             also CARGO_MANIFEST_DIR and CARGO_BIN_EXE_*: a path of the machine that built it does not belong in the product",
+    advice: "what the build leaves in a binary is host/config's business (`Baked`), and the kernels host/kernels'. Elsewhere `env!` reads \
+             CARGO_PKG_VERSION, and in tests also CARGO_MANIFEST_DIR and CARGO_BIN_EXE_*: a path of the machine that built it does not \
+             belong in the product",
     check: |tree| {
         outside(tree, &["host/config/"], |file, source| {
             let tests = items::test_lines(source);
             let used =
                 (0..source.tokens.len()).filter(|&at| ["env", "option_env"].contains(&source.text(at)) && source.text(at + 1) == "!");
-            used.filter(|&at| !is_allowed(source, at, file.test || is_within(&tests, source.tokens[at].line))).collect()
+            let embeds = |at: usize| file.path == KERNELS && source.text(at + 3) == "\"OUT_DIR\"";
+            used.filter(|&at| !embeds(at) && !is_allowed(source, at, file.test || is_within(&tests, source.tokens[at].line))).collect()
         })
     },
 };
@@ -57,6 +67,7 @@ fn is_allowed(source: &Source<'_>, at: usize, test: bool) -> bool {
 /// Paths in code, and the folders or files that may have them.
 const FENCED: &[(&[&str], &[&str])] = &[
     (&["ash"], &["host/vk/"]),
+    (&["shaderc"], &[KERNELS_BUILD]),
     (&["libloading"], &["host/plugins/"]),
     (&["abi_stable", "::", "library"], &["host/plugins/", "plugin-api/"]),
     (&["ctrlc"], &["host/app/src/stop.rs"]),
@@ -65,7 +76,7 @@ const FENCED: &[(&[&str], &[&str])] = &[
 pub(super) const FENCED_CRATES: Rule = Rule {
     name: "fenced_crates",
     advice: "go through the crate that owns this: ash is host/vk's, libloading and abi_stable::library are host/plugins', ctrlc is that of \
-             host/app/src/stop.rs",
+             host/app/src/stop.rs, shaderc that of host/kernels/build.rs",
     check: |tree| {
         let mut found = Vec::new();
         for (path, places) in FENCED {
@@ -91,7 +102,8 @@ pub(super) const THREADS: Rule = Rule {
              list in tests/tidy/src/rules/access.rs and into docs/ARCHITECTURE.md, section 6",
     check: |tree| {
         outside(tree, THREADED, |file, source| {
-            if file.test {
+            // A build script is a process of its own.
+            if file.test || file.name() == "build.rs" {
                 return Vec::new();
             }
             let tests = items::test_lines(source);
@@ -173,7 +185,9 @@ mod tests {
         for text in bad {
             assert_eq!(count(&ENVIRONMENT, "host/app/src/a.rs", text), 1, "{text}");
             assert_eq!(count(&ENVIRONMENT, "tests/cli/tests/a.rs", text), 1, "{text}");
-            assert_eq!(count(&ENVIRONMENT, "host/config/src/a.rs", text), 0, "{text}");
+            for place in ["host/config/src/a.rs", KERNELS_BUILD] {
+                assert_eq!(count(&ENVIRONMENT, place, text), 0, "{text}");
+            }
         }
         let good = [
             "// std::env::var(a)\nlet s = \"std::env::var\";",
@@ -196,6 +210,10 @@ mod tests {
         assert_eq!(count(&BUILD_ENVIRONMENT, "tests/a/src/a.rs", "option_env!(\"HOME\")"), 1);
         assert_eq!(count(&BUILD_ENVIRONMENT, "host/app/src/a.rs", "env!(\"CARGO_PKG_VERSION\")"), 0);
         assert_eq!(count(&BUILD_ENVIRONMENT, "host/config/src/a.rs", "option_env!(\"A\")"), 0);
+        let embedded = "const A: &[u8] = include_bytes!(concat!(env!(\"OUT_DIR\"), \"/a\"));";
+        assert_eq!(count(&BUILD_ENVIRONMENT, KERNELS, embedded), 0);
+        assert_eq!(count(&BUILD_ENVIRONMENT, "host/app/src/a.rs", embedded), 1);
+        assert_eq!(count(&BUILD_ENVIRONMENT, KERNELS, dir), 1);
     }
 
     #[test]
@@ -206,6 +224,7 @@ mod tests {
             "use libloading;",
             "abi_stable::library::lib_header_from_path(a)",
             "ctrlc::set_handler(a)",
+            "shaderc::Compiler::new()",
         ];
         for text in bad {
             assert_eq!(count(&FENCED_CRATES, "host/chain/src/a.rs", text), 1, "{text}");
@@ -213,6 +232,7 @@ mod tests {
         assert_eq!(count(&FENCED_CRATES, "host/chain/src/a.rs", "let ash = 3; // ash::vk\nuse abi_stable::std_types::RStr;"), 0);
         assert_eq!(count(&FENCED_CRATES, "host/vk/src/a.rs", "use ash::vk;"), 0);
         assert_eq!(count(&FENCED_CRATES, "host/plugins/src/a.rs", "use libloading::Library;"), 0);
+        assert_eq!(count(&FENCED_CRATES, KERNELS_BUILD, "shaderc::Compiler::new()"), 0);
     }
 
     #[test]
@@ -221,6 +241,7 @@ mod tests {
         for text in bad {
             assert!(count(&THREADS, "host/app/src/a.rs", text) > 0, "{text}");
             assert_eq!(count(&THREADS, "tests/a/src/a.rs", text), 0, "{text}");
+            assert_eq!(count(&THREADS, "host/a/build.rs", text), 0, "{text}");
             assert_eq!(count(&THREADS, "host/app/src/a.rs", &format!("#[cfg(test)]\nmod tests {{ {text} }}")), 0, "{text}");
         }
         assert_eq!(count(&THREADS, "host/app/src/a.rs", "std::thread::sleep(a); let thread = 3; \"rayon::a\""), 0);

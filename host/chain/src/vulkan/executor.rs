@@ -1,0 +1,559 @@
+//! Runs a step on a device, frame by frame.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coli_base::{Error, Result};
+use coli_plugin_api::describe::SegmentName;
+use coli_plugin_api::program::{StateId, ports};
+use coli_shaders::contract::Data;
+use coli_shaders::device::StateForm;
+use coli_vk::memory::Pool;
+use coli_vk::{Buffer, Commands, Piece};
+
+use super::device::VulkanDevice;
+use super::frame::{Buffers, Frame, FrameKey};
+use super::pages::{DevicePages, Jobs};
+use super::planner::{Planner, form_all};
+use super::weights::DeviceWeights;
+use super::words::{Caps, FAULT_WORDS, NO_FAULT};
+use super::{fault, step};
+use crate::cpu::{Ports, Run};
+use crate::inputs::{self, IdSource};
+use crate::ports::PortSource;
+use crate::profile::Profile;
+use crate::program::{LinkedPort, LinkedSegment, Program, Rows};
+use crate::state::{Layout, Len, PageStore, States};
+use crate::step::Step;
+
+/// Positions times rows of a frame above which its segments are submitted one by one, so that no submit runs into a driver's watchdog.
+const WORK_MAX: u64 = 1 << 22;
+/// Rows of a prompt's frame are a multiple of this, times a power of two.
+const PROMPT_ROWS: usize = 64;
+/// Rows of a step's largest frame.
+const STEP_ROWS: usize = 16;
+
+/// What an executor is made for.
+pub(crate) struct Setup {
+    pub program: Arc<Program>,
+    pub device: Arc<VulkanDevice>,
+    pub weights: Arc<DeviceWeights>,
+    pub ids: Option<Arc<dyn IdSource>>,
+    pub segments: Range<usize>,
+    pub tokens_max: usize,
+    pub outs_max: usize,
+    pub fast: bool,
+    /// Positions of a conversation, at most.
+    pub context: u32,
+}
+
+/// Runs a program's segments on a device.
+pub struct VulkanExecutor {
+    setup: Setup,
+    jobs: Jobs,
+    forms: HashMap<StateId, StateForm>,
+    layouts: Vec<Option<Layout>>,
+    classes: usize,
+    used: Vec<usize>,
+    tile: usize,
+    /// Whether an observer wants the ports of every segment.
+    stops: bool,
+    slots: Vec<Option<Buffer>>,
+    memory: Memory,
+    frames: HashMap<FrameKey, Frame>,
+    /// The last frame that ran, with the rows that it had: whose ports can be read.
+    last: Option<FrameKey>,
+    inputs: Vec<Vec<u32>>,
+    profile: Option<Profile>,
+    submits: u64,
+}
+
+/// Buffers that every frame uses; they grow, and then recordings are made anew.
+struct Memory {
+    step: Buffer,
+    staging: Buffer,
+    scratch: Buffer,
+    readback: Buffer,
+    /// The step's words as they were written last.
+    host: Vec<u32>,
+    /// Room for addresses of pages, in words.
+    pages: usize,
+    /// The addresses that are on the device.
+    on_device: Vec<u32>,
+}
+
+impl Setup {
+    /// The maker of stores for the states' pages, and the list of what they ask for.
+    pub(crate) fn stores(&self) -> (Jobs, impl Fn(&[Len]) -> Box<dyn PageStore> + use<>) {
+        let (jobs, device) = (Jobs::default(), self.device.device().clone());
+        let list = jobs.clone();
+        (list, move |lens: &[Len]| Box::new(DevicePages::new(device.clone(), jobs.clone(), lens)) as Box<dyn PageStore>)
+    }
+}
+
+impl VulkanExecutor {
+    /// An executor whose states have their pages in the stores of [`Setup::stores`]. Its smallest and largest frames are planned and run
+    /// without rows, so that weights and pipelines are there before anything else wants memory.
+    pub(crate) fn new(setup: Setup, states: &States, jobs: Jobs) -> Result<Self> {
+        let program = &setup.program;
+        let device = setup.device.device();
+        let layouts = (0..program.description().states.len() as u32).map(|id| states.layout(StateId(id))).collect();
+        let mut slots = vec![None; program.slots.len()];
+        for slot in used_slots(program, &setup.segments) {
+            let rows = if program.slots[slot].rows == Rows::Tokens { setup.tokens_max } else { setup.outs_max };
+            let words = (rows as u64).saturating_mul(program.slots[slot].width as u64);
+            slots[slot] = Some(device.buffer(Pool::Scratch, words.saturating_mul(4).max(4))?);
+        }
+        let inputs = program.inputs.iter().map(|input| {
+            let rows = if input.rows == Rows::Tokens { setup.tokens_max } else { setup.outs_max };
+            vec![0; rows * input.width]
+        });
+        let small = |pool| device.buffer(pool, 4096);
+        let memory = Memory {
+            step: small(Pool::Scratch)?,
+            staging: small(Pool::Upload)?,
+            scratch: small(Pool::Scratch)?,
+            readback: small(Pool::Readback)?,
+            host: vec![],
+            pages: 64,
+            on_device: vec![],
+        };
+        let mut executor = Self {
+            jobs,
+            forms: form_all(program, states),
+            layouts,
+            classes: states.classes(),
+            used: inputs::used(program, &setup.segments),
+            tile: setup.tokens_max,
+            stops: false,
+            slots,
+            memory,
+            frames: HashMap::new(),
+            last: None,
+            inputs: inputs.collect(),
+            profile: None,
+            submits: 0,
+            setup,
+        };
+        executor.warm_up(states)?;
+        Ok(executor)
+    }
+
+    /// Plans and runs the frames of a large prompt and of one decoded row, without rows.
+    fn warm_up(&mut self, states: &States) -> Result<()> {
+        use coli_shaders::contract::RowClass::{Prompt, Step};
+        let largest = Caps { tokens: cap(self.setup.tokens_max), outs: 1 };
+        for (class, caps) in [(Prompt, largest), (Step, Caps { tokens: 1, outs: 1 })] {
+            for segments in self.ranges() {
+                let key = FrameKey { segments, class, caps, timed: false };
+                let empty = step::Rows { step_rows: &[], tokens: &[], first: 0, outs: &[], sampling: &[] };
+                self.run_frame(states, key, &empty)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Submits so far: a test's way to see that the device ran.
+    pub fn submits(&self) -> u64 {
+        self.submits
+    }
+
+    /// Dispatches and barriers of the frames that were recorded, by their number of rows and segments.
+    pub fn recorded(&self) -> Vec<(Range<usize>, u32, usize, usize)> {
+        let frames = self.frames.iter().filter(|(_, frame)| frame.commands.is_some());
+        let mut list: Vec<_> =
+            frames.map(|(key, frame)| (key.segments.clone(), key.caps.tokens, frame.dispatches, frame.barriers)).collect();
+        list.sort_by_key(|(segments, rows, ..)| (segments.start, segments.end, *rows));
+        list
+    }
+
+    /// Whether the ports of every segment are wanted, which costs a submit for each.
+    pub(crate) fn set_stops(&mut self, stops: bool) {
+        self.stops = stops;
+    }
+
+    /// See [`crate::CpuExecutor::set_tile`].
+    pub(crate) fn set_tile(&mut self, rows: usize) {
+        self.tile = rows.clamp(1, self.setup.tokens_max);
+    }
+
+    /// Begins a profile of the steps that follow, or ends it; gives the one so far.
+    pub(crate) fn set_profile(&mut self, wanted: bool) -> Option<Profile> {
+        std::mem::replace(&mut self.profile, wanted.then(Profile::default))
+    }
+
+    /// Checks a step, makes room for it, and fills the row inputs. Nothing has changed when it fails.
+    pub(crate) fn begin<'s>(&mut self, states: &mut States, step: &'s Step) -> Result<Run<'s>> {
+        if step.rows.len() > self.setup.tokens_max {
+            return Err(Error::run(format!("a step of {} rows, at most {} were planned", step.rows.len(), self.setup.tokens_max)));
+        }
+        let checked = step.check(states, self.setup.program.description().vocab)?;
+        let run = Run { step, checked, sampled: vec![None; step.rows.len()] };
+        let filled = self.fill_inputs(states, &run);
+        if filled.is_err() {
+            states.abandon();
+        }
+        filled.map(|()| run)
+    }
+
+    fn fill_inputs(&mut self, states: &States, run: &Run<'_>) -> Result<()> {
+        for number in &self.used {
+            let (input, words) = (&self.setup.program.inputs[*number], &mut self.inputs[*number]);
+            if input.rows == Rows::Tokens {
+                inputs::fill(input, run.step.rows.iter(), words);
+                inputs::fill_ids(input, &run.step.rows, states, self.setup.ids.as_deref(), words)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the segments, after [`Self::begin`].
+    pub(crate) fn run_segments(
+        &mut self,
+        states: &mut States,
+        run: &mut Run<'_>,
+        observe: &mut dyn FnMut(&Ports<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let program = self.setup.program.clone();
+        for range in self.ranges() {
+            for segment in program.segments[range.clone()].iter().filter(|segment| matches!(segment.name, SegmentName::Draft(_))) {
+                inputs::fill_next(&program, segment, run, &mut self.inputs).map_err(|error| error.within(segment.name))?;
+            }
+            self.run_range(&program, states, run, range, observe)?;
+        }
+        states.advanced();
+        Ok(())
+    }
+
+    /// Segments that are submitted together: up to one over wanted rows, and up to one that needs what was sampled.
+    fn ranges(&self) -> Vec<Range<usize>> {
+        let all = self.setup.segments.clone();
+        let segments = &self.setup.program.segments;
+        let mut ranges = vec![];
+        let mut start = all.start;
+        for number in all.clone() {
+            let ends = self.stops || segments[number].sliced || number + 1 == all.end;
+            if ends || matches!(segments[number + 1].name, SegmentName::Draft(_)) {
+                ranges.push(start..number + 1);
+                start = number + 1;
+            }
+        }
+        ranges
+    }
+
+    fn run_range(
+        &mut self,
+        program: &Program,
+        states: &States,
+        run: &mut Run<'_>,
+        range: Range<usize>,
+        observe: &mut dyn FnMut(&Ports<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let rows = run.checked.tokens.len();
+        let last = range.end - 1;
+        let sliced = program.segments[last].sliced;
+        let heavy = run.checked.tokens.last().map_or(0, |at| u64::from(at.pos) + 1) * rows as u64 > WORK_MAX;
+        let whole = rows <= self.tile && !heavy;
+        // What is not submitted together with the segment over wanted rows.
+        let before = if sliced && whole { range.start..range.start } else { range.start..range.end - usize::from(sliced) };
+        let parts: Vec<Range<usize>> =
+            if heavy { before.clone().map(|number| number..number + 1).collect() } else { vec![before.clone()] };
+        for part in parts.into_iter().filter(|part| !part.is_empty()) {
+            for start in (0..rows).step_by(self.tile) {
+                let tokens = start..rows.min(start + self.tile);
+                self.run_rows(states, run, part.clone(), tokens, 0..0)?;
+            }
+            self.observe(program, run, part, 0..0, observe)?;
+        }
+        if sliced {
+            self.run_sliced(program, states, run, before.end..range.end, observe)?;
+        }
+        Ok(())
+    }
+
+    /// Runs segments whose last one is over wanted rows, in slices of them.
+    fn run_sliced(
+        &mut self,
+        program: &Program,
+        states: &States,
+        run: &mut Run<'_>,
+        range: Range<usize>,
+        observe: &mut dyn FnMut(&Ports<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (rows, wanted) = (run.checked.tokens.len(), run.checked.outs.len());
+        let segment = &program.segments[range.end - 1];
+        for start in (0..wanted.max(1)).step_by(self.setup.outs_max) {
+            let slice = start..wanted.min(start.saturating_add(self.setup.outs_max));
+            let outs = &run.checked.outs[slice.clone()];
+            for number in segment.inputs.iter().filter(|number| program.inputs[**number].rows == Rows::Outs) {
+                let rows = outs.iter().map(|at| &run.step.rows[at.step_row as usize]);
+                inputs::fill(&program.inputs[*number], rows, &mut self.inputs[*number]);
+            }
+            let (part, tokens) = if start == 0 { (range.clone(), 0..rows) } else { (range.end - 1..range.end, 0..0) };
+            self.run_rows(states, run, part.clone(), tokens, slice.clone())?;
+            self.note_sampled(segment, run, slice.clone())?;
+            self.observe(program, run, part, slice, observe)?;
+        }
+        Ok(())
+    }
+
+    fn note_sampled(&self, segment: &LinkedSegment, run: &mut Run<'_>, slice: Range<usize>) -> Result<()> {
+        let Some(port) = segment.outputs.iter().find(|port| port.spec.name == ports::SAMPLED) else { return Ok(()) };
+        let rows = if port.spec.rows == Rows::Tokens { run.checked.tokens.len() } else { slice.len() };
+        let words = self.words(port, rows)?.unwrap_or_default();
+        let width = port.spec.width as usize;
+        for (at, row) in run.checked.outs[slice].iter().zip(words.chunks_exact(width)) {
+            run.sampled[at.step_row as usize] = u32::try_from(row[0] as i32).ok();
+        }
+        Ok(())
+    }
+
+    fn observe(
+        &self,
+        program: &Program,
+        run: &Run<'_>,
+        range: Range<usize>,
+        slice: Range<usize>,
+        observe: &mut dyn FnMut(&Ports<'_>) -> Result<()>,
+    ) -> Result<()> {
+        for segment in &program.segments[range] {
+            let outs = if segment.sliced { &run.checked.outs[slice.clone()] } else { &run.checked.outs[..0] };
+            let ports = Ports::fetched(segment.name, &run.checked.tokens, outs, &segment.outputs, self);
+            let result = observe(&ports);
+            ports.observed(result)?;
+        }
+        Ok(())
+    }
+
+    /// Runs segments over these rows of the step and these of the wanted ones.
+    fn run_rows(&mut self, states: &States, run: &Run<'_>, segments: Range<usize>, tokens: Range<usize>, slice: Range<usize>) -> Result<()> {
+        let checked = &run.checked;
+        let caps = Caps { tokens: cap(tokens.len()), outs: cap(slice.len()) };
+        let key = FrameKey { segments, class: run.step.class, caps, timed: self.profile.is_some() };
+        let rows = step::Rows {
+            step_rows: &checked.tokens,
+            tokens: &checked.tokens[tokens.clone()],
+            first: tokens.start,
+            outs: &checked.outs[slice.clone()],
+            sampling: &checked.sampling[slice],
+        };
+        self.run_frame(states, key, &rows)
+    }
+
+    fn run_frame(&mut self, states: &States, key: FrameKey, rows: &step::Rows<'_>) -> Result<()> {
+        self.jobs.run(self.setup.device.device())?;
+        let pages = step::pages(states, self.classes, rows);
+        self.prepare_frame(&key, pages.words.len())?;
+        self.put_pages(&pages.words)?;
+        let Some(frame) = self.frames.get_mut(&key) else { return Err(Error::run("a frame went missing")) };
+        let memory = &mut self.memory;
+        step::fill(frame, &mut memory.host, &self.inputs, &self.setup.program, states, rows, &pages)?;
+        memory.staging.write(0, bytes(&memory.host[..FAULT_WORDS]))?;
+        let front = frame.words.front.clone();
+        memory.staging.write(front.start as u64 * 4, bytes(&memory.host[front]))?;
+        let Some(commands) = &mut frame.commands else { return Err(Error::run("a frame was not recorded")) };
+        commands.submit()?;
+        commands.wait()?;
+        self.submits += 1;
+        self.last = Some(key);
+        let mut words = [0u32; FAULT_WORDS];
+        memory.readback.read(0, bytes_mut(&mut words))?;
+        match fault::reported(&words, &frame.ops) {
+            Some(error) => Err(error),
+            None => self.note_times(),
+        }
+    }
+
+    /// Plans and records a frame that has not run yet, and makes room for it.
+    fn prepare_frame(&mut self, key: &FrameKey, pages: usize) -> Result<()> {
+        if pages > self.memory.pages {
+            self.memory.pages = pages.next_power_of_two();
+            self.memory.on_device.clear();
+            self.frames.clear();
+        }
+        if self.frames.get(key).is_some_and(|frame| frame.commands.is_some()) {
+            return Ok(());
+        }
+        let setup = &self.setup;
+        let planner = Planner {
+            program: &setup.program,
+            shape: setup.device.shape(),
+            weights: &setup.weights,
+            states: &self.forms,
+            context: setup.context,
+            fast: setup.fast,
+        };
+        let mut frame = Frame::plan(&planner, key, self.memory.pages, self.classes, self.setup.outs_max)?;
+        self.make_room(&frame)?;
+        let memory = &self.memory;
+        let buffers = Buffers {
+            device: &self.setup.device,
+            weights: &self.setup.weights,
+            layouts: &self.layouts,
+            slots: &self.slots,
+            step: &memory.step,
+            staging: &memory.staging,
+            scratch: &memory.scratch,
+            readback: &memory.readback,
+        };
+        frame.record(&self.setup.program, key, &buffers)?;
+        self.frames.insert(key.clone(), frame);
+        Ok(())
+    }
+
+    fn make_room(&mut self, frame: &Frame) -> Result<()> {
+        let device = self.setup.device.device();
+        let memory = &mut self.memory;
+        let words = frame.words.front.end;
+        let grown = |buffer: &Buffer, pool, bytes: u64| -> Result<Option<Buffer>> {
+            if bytes <= buffer.bytes() { Ok(None) } else { Ok(Some(device.buffer(pool, bytes.next_power_of_two())?)) }
+        };
+        let step = grown(&memory.step, Pool::Scratch, words as u64 * 4)?;
+        let staging = grown(&memory.staging, Pool::Upload, words as u64 * 4)?;
+        let scratch = grown(&memory.scratch, Pool::Scratch, frame.scratch_bytes)?;
+        let readback = grown(&memory.readback, Pool::Readback, frame.readback_bytes())?;
+        if step.is_some() || staging.is_some() || scratch.is_some() || readback.is_some() {
+            // Recordings name the buffers that they were made with.
+            self.frames.clear();
+        }
+        if let Some(step) = step {
+            memory.step = step;
+            memory.on_device.clear();
+        }
+        memory.staging = staging.unwrap_or_else(|| memory.staging.clone());
+        memory.scratch = scratch.unwrap_or_else(|| memory.scratch.clone());
+        memory.readback = readback.unwrap_or_else(|| memory.readback.clone());
+        if memory.host.len() < words {
+            memory.host.resize(words, 0);
+        }
+        memory.host[..FAULT_WORDS].copy_from_slice(&[NO_FAULT, 0, 0, 0]);
+        Ok(())
+    }
+
+    /// Brings the pages' addresses up to date, which most steps leave as they are.
+    fn put_pages(&mut self, words: &[u32]) -> Result<()> {
+        let memory = &mut self.memory;
+        let same = memory.on_device.iter().zip(words).take_while(|(a, b)| a == b).count();
+        if same < words.len() {
+            let at = (FAULT_WORDS + same) as u64 * 4;
+            self.setup.device.device().upload(&[Piece { to: &memory.step, at, from: bytes(&words[same..]) }])?;
+            memory.on_device.truncate(same);
+            memory.on_device.extend_from_slice(&words[same..]);
+        }
+        Ok(())
+    }
+
+    /// Adds the times of the frame that has just run to the profile.
+    fn note_times(&mut self) -> Result<()> {
+        let (Some(profile), Some(key)) = (&mut self.profile, &self.last) else { return Ok(()) };
+        let Some(frame) = self.frames.get(key) else { return Ok(()) };
+        let Some(stamps) = frame.commands.as_ref().map(Commands::stamps).transpose()?.flatten() else { return Ok(()) };
+        for (op, pair) in frame.ops.iter().zip(stamps.windows(2)) {
+            profile.add(&op.id, Duration::from_nanos((pair[1] - pair[0]).max(0.0) as u64), 0);
+        }
+        Ok(())
+    }
+
+    /// Runs a step with ports from outside, in the program's order, as [`crate::CpuExecutor::run_given`] does.
+    pub fn run_given(
+        &mut self,
+        states: &mut States,
+        step: &Step,
+        given: &[Data],
+        observe: &mut dyn FnMut(&Ports<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut run = self.begin(states, step)?;
+        let result = self.give(given).and_then(|()| self.run_segments(states, &mut run, observe)).and_then(|()| states.commit());
+        if result.is_err() {
+            states.abandon();
+        }
+        result
+    }
+
+    fn give(&mut self, given: &[Data]) -> Result<()> {
+        let program = self.setup.program.clone();
+        for (port, data) in program.given.iter().zip(given) {
+            let words: Vec<u32> = match data {
+                Data::F32(numbers) => numbers.iter().map(|number| number.to_bits()).collect(),
+                Data::I32(ids) => ids.iter().map(|id| *id as u32).collect(),
+            };
+            self.take_port(port, &words)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a port's rows over from another executor.
+    pub(crate) fn take_port(&mut self, port: &LinkedPort, words: &[u32]) -> Result<()> {
+        let Some(slot) = &self.slots[port.slot] else { return Ok(()) };
+        Ok(self.setup.device.device().upload(&[Piece { to: slot, at: 0, from: bytes(words) }])?)
+    }
+
+    /// The first `rows` rows of a slot, for another executor.
+    pub(crate) fn port_words(&self, port: &LinkedPort, rows: usize) -> Result<Vec<u32>> {
+        let mut words = vec![0; rows * port.spec.width as usize];
+        if let Some(slot) = &self.slots[port.slot] {
+            self.setup.device.device().download(slot, 0, bytes_mut(&mut words))?;
+        }
+        Ok(words)
+    }
+
+    /// Fills all that no op of the next step has written with NaN.
+    pub(crate) fn poison(&mut self) -> Result<()> {
+        let nan = f32::NAN.to_bits();
+        self.inputs.iter_mut().for_each(|words| words.fill(nan));
+        let mut commands = Commands::record(self.setup.device.device(), 0, |recorder| {
+            for buffer in self.slots.iter().flatten().chain([&self.memory.scratch]) {
+                recorder.fill(buffer, 0, buffer.bytes() / 4 * 4, nan)?;
+            }
+            Ok(())
+        })?;
+        commands.submit()?;
+        Ok(commands.wait()?)
+    }
+}
+
+impl PortSource for VulkanExecutor {
+    fn words(&self, port: &LinkedPort, rows: usize) -> Result<Option<Vec<u32>>> {
+        let Some((key, frame)) = self.last.as_ref().and_then(|key| Some((key, self.frames.get(key)?))) else { return Ok(None) };
+        if let Some(readout) = frame.readouts.iter().find(|readout| readout.slot == port.slot) {
+            let mut words = vec![0; rows.min(readout.words as usize)];
+            self.memory.readback.read(readout.at, bytes_mut(&mut words))?;
+            return Ok(Some(words));
+        }
+        // A slot that more than one op of the frame has written holds the last one's numbers.
+        let segments = &self.setup.program.segments[key.segments.clone()];
+        let writes = segments.iter().flat_map(|segment| &segment.ops).flat_map(|op| &op.outs).filter(|(slot, _)| *slot == port.slot).count();
+        let final_writer = segments.iter().rev().find(|segment| segment.ops.iter().any(|op| op.outs.iter().any(|(slot, _)| *slot == port.slot)));
+        let is_its = final_writer.is_none_or(|segment| segment.outputs.iter().any(|output| output.spec == port.spec && output.slot == port.slot));
+        if writes > 1 && !is_its { Ok(None) } else { self.port_words(port, rows).map(Some) }
+    }
+}
+
+/// The smallest cap for so many rows.
+fn cap(rows: usize) -> u32 {
+    let cap = if rows <= STEP_ROWS { rows.max(1).next_power_of_two() } else { PROMPT_ROWS * rows.div_ceil(PROMPT_ROWS).next_power_of_two() };
+    cap as u32
+}
+
+/// The slots that some segments use.
+fn used_slots(program: &Program, segments: &Range<usize>) -> BTreeSet<usize> {
+    let segments = || program.segments[segments.clone()].iter();
+    let ops = || segments().flat_map(|segment| &segment.ops);
+    let ins = ops().flat_map(|op| &op.ins).filter_map(|operand| match operand.place {
+        crate::program::Place::Slot(slot) => Some(slot),
+        crate::program::Place::Input(_) => None,
+    });
+    let outs = ops().flat_map(|op| op.outs.iter().map(|(slot, _)| *slot));
+    let ports = segments().flat_map(|segment| segment.outputs.iter().chain(segment.reads.iter().map(|read| &read.port)));
+    ins.chain(outs).chain(ports.map(|port| port.slot)).chain(program.given.iter().map(|port| port.slot)).collect()
+}
+
+fn bytes(words: &[u32]) -> &[u8] {
+    bytemuck::cast_slice(words)
+}
+
+fn bytes_mut(words: &mut [u32]) -> &mut [u8] {
+    bytemuck::cast_slice_mut(words)
+}
