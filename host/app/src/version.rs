@@ -5,8 +5,10 @@ use std::sync::LazyLock;
 use coli_config::COMMIT;
 use coli_plugin_api::{abi, codec};
 
-/// What this build can do beyond the least.
-const FEATURES: &[&str] = &["cpu"];
+/// What this build can do: `vulkan` where kernels are built in.
+fn features() -> &'static str {
+    if coli_kernels::Kernels::are_built() { "cpu vulkan" } else { "cpu" }
+}
 
 /// Version, commit, features, and the numbers that decide which plugins and recordings it takes.
 pub(crate) fn long() -> &'static str {
@@ -15,7 +17,7 @@ pub(crate) fn long() -> &'static str {
         format!(
             "{}\ncommit {commit}\nfeatures {}\nplugin ABI {}\nrecording format {}",
             env!("CARGO_PKG_VERSION"),
-            FEATURES.join(" "),
+            features(),
             abi::ABI_VERSION,
             codec::FORMAT
         )

@@ -11,28 +11,45 @@ use coli_shaders::formats::WeightView;
 /// Time by kind of op, and bytes of weights.
 #[derive(Debug, Clone, Default)]
 pub struct Profile {
-    /// Runs and time of each op, by `name@version`.
-    pub ops: BTreeMap<String, (u64, Duration)>,
-    /// Bytes of the matrices that ops used, each once for every use; of a table only the rows that were taken.
-    pub weight_bytes: u64,
+    /// Each op, by `name@version`.
+    pub ops: BTreeMap<String, OpTime>,
+    /// Bytes a second that the device reads and writes in a plain copy, where one ran.
+    pub bandwidth: Option<f64>,
+}
+
+/// What an op took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OpTime {
+    /// Runs.
+    pub runs: u64,
+    /// Time of all of them.
+    pub time: Duration,
+    /// Bytes of the matrices that it used, each once for every use; a table's rows are not counted.
+    pub bytes: u64,
+}
+
+impl OpTime {
+    fn add(&mut self, other: Self) {
+        self.runs += other.runs;
+        self.time += other.time;
+        self.bytes += other.bytes;
+    }
 }
 
 impl Profile {
     pub(crate) fn add(&mut self, op: &str, time: Duration, bytes: u64) {
-        let entry = self.ops.entry(op.to_owned()).or_default();
-        entry.0 += 1;
-        entry.1 += time;
-        self.weight_bytes += bytes;
+        self.ops.entry(op.to_owned()).or_default().add(OpTime { runs: 1, time, bytes });
+    }
+
+    /// Bytes of the matrices that ops used.
+    pub fn weight_bytes(&self) -> u64 {
+        self.ops.values().map(|op| op.bytes).sum()
     }
 
     /// Adds what another one has.
     pub(crate) fn join(&mut self, other: &Self) {
-        for (op, (runs, time)) in &other.ops {
-            let entry = self.ops.entry(op.clone()).or_default();
-            entry.0 += runs;
-            entry.1 += *time;
-        }
-        self.weight_bytes += other.weight_bytes;
+        other.ops.iter().for_each(|(op, time)| self.ops.entry(op.clone()).or_default().add(*time));
+        self.bandwidth = self.bandwidth.or(other.bandwidth);
     }
 }
 

@@ -52,11 +52,11 @@ pub enum Vulkan {
 }
 
 /// Chooses the device; `look` looks for a Vulkan device, and is asked only where one may be used.
-pub fn choose(request: &DeviceRequest, look: impl FnOnce() -> Vulkan) -> Result<Choice<Device>> {
+pub fn choose(request: &DeviceRequest, look: impl FnOnce() -> Result<Vulkan>) -> Result<Choice<Device>> {
     if *request == DeviceRequest::Cpu {
         return Ok(Choice::new(Device::Cpu, "asked for by --device cpu"));
     }
-    match (request, look()) {
+    match (request, look()?) {
         (DeviceRequest::Auto, Vulkan::Found(device, reason)) => Ok(Choice::new(Device::Vulkan(device), reason)),
         (asked, Vulkan::Found(device, reason)) => {
             Ok(Choice::new(Device::Vulkan(device), format!("asked for by --device {asked}; {reason}")))
@@ -133,17 +133,17 @@ mod tests {
     use super::*;
     use coli_base::Kind;
 
-    fn missing() -> Vulkan {
-        Vulkan::Missing("no driver".into())
+    fn missing() -> Result<Vulkan> {
+        Ok(Vulkan::Missing("no driver".into()))
     }
 
-    fn found() -> Vulkan {
-        Vulkan::Found(VulkanDevice { index: 1, name: "a card".into() }, "the only device".into())
+    fn found() -> Result<Vulkan> {
+        Ok(Vulkan::Found(VulkanDevice { index: 1, name: "a card".into() }, "the only device".into()))
     }
 
     #[test]
     fn the_cpu_is_chosen_with_a_reason() {
-        let looked = || -> Vulkan { panic!("nobody wants Vulkan") };
+        let looked = || -> Result<Vulkan> { panic!("nobody wants Vulkan") };
         assert_eq!(choose(&DeviceRequest::Cpu, looked).unwrap(), Choice::new(Device::Cpu, "asked for by --device cpu"));
         assert_eq!(choose(&DeviceRequest::Auto, missing).unwrap(), Choice::new(Device::Cpu, "no Vulkan: no driver"));
     }

@@ -106,7 +106,7 @@ pub struct Features {
     pub int16: bool,
     /// Arithmetic of 64-bit integers.
     pub int64: bool,
-    /// Vulkan's memory model, which matrix units need.
+    /// Vulkan's memory model with device scope, which matrix units need.
     pub memory_model: bool,
     /// Structures in buffers laid out as in C.
     pub scalar_layout: bool,

@@ -142,6 +142,7 @@ fn create(instance: &Instance, physical: vk::PhysicalDevice, facts: &DeviceFacts
     on.v12.shader_float16 = bit(has.float16);
     on.v12.shader_int8 = bit(has.int8);
     on.v12.vulkan_memory_model = bit(has.memory_model);
+    on.v12.vulkan_memory_model_device_scope = bit(has.memory_model);
     on.v12.scalar_block_layout = bit(has.scalar_layout);
     on.sizes.subgroup_size_control = vk::TRUE;
     on.dot.shader_integer_dot_product = vk::TRUE;

@@ -212,7 +212,8 @@ fn features(instance: &InstanceHold, device: vk::PhysicalDevice, extensions: &Ex
         int8: raw.v12.shader_int8 != 0,
         int16: basic.shader_int16 != 0,
         int64: basic.shader_int64 != 0,
-        memory_model: raw.v12.vulkan_memory_model != 0,
+        // Without device scope the model would forbid what atomics without it may do.
+        memory_model: raw.v12.vulkan_memory_model != 0 && raw.v12.vulkan_memory_model_device_scope != 0,
         scalar_layout: raw.v12.scalar_block_layout != 0,
         robust: basic.robust_buffer_access != 0,
     };

@@ -46,12 +46,19 @@ const SYSTEM: &[&str] = &["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d", "/usr/
 const SYSTEM_LAYERS: &str = "/usr/share/vulkan/explicit_layer.d";
 /// Tells a child that it is one, and on which device it runs.
 const CHOSEN: &str = "COLI_TEST_DEVICE";
+/// Tells a child to stage weights (`1`) or to map them (`0`).
+pub const STAGED: &str = "COLI_TEST_STAGED";
 /// Tells a child where the built program is, since a runner's children are not found by their own name.
 pub(crate) const HOME: &str = "COLI_TEST_HOME";
 
 /// The device that this program is a child for, as `--device` names it; `None` where it is no child.
 pub fn chosen() -> Option<String> {
     variable(CHOSEN)
+}
+
+/// Whether weights are to be staged or mapped, where the parent says so.
+pub fn staged() -> Option<bool> {
+    variable(STAGED).map(|word| word == "1")
 }
 
 #[allow(clippy::disallowed_methods)] // A test's own protocol with its child, which no user sets.
@@ -76,9 +83,17 @@ pub fn system_lavapipe() -> Option<Driver> {
         name: "the system's Lavapipe",
         manifest: Some(found.next()?),
         runner: None,
-        layers: Layers::of(SYSTEM_LAYERS, LAYER),
+        layers: validation(),
         variables: Vec::new(),
     })
+}
+
+/// The validation layer that comes with SwiftShader, which is newer than Debian's; else the system's.
+fn validation() -> Layers {
+    match Layers::of(folder().join("swiftshader/layers"), "validation.json") {
+        Layers::At(folder) => Layers::At(folder),
+        _ => Layers::of(SYSTEM_LAYERS, LAYER),
+    }
 }
 
 /// A newer Lavapipe, with cooperative matrix.
@@ -139,6 +154,8 @@ impl Driver {
         }
         if let Layers::At(layers) = &self.layers {
             command.env("VK_LAYER_PATH", layers).env("VK_INSTANCE_LAYERS", "VK_LAYER_KHRONOS_validation");
+            // The first is the newer name, the second that of older layers.
+            command.env("VK_LAYER_VALIDATE_SYNC", "1");
             command.env("VK_LAYER_ENABLES", "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT");
         }
         command.envs(self.variables.iter().copied());

@@ -6,8 +6,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use coli_app::engine::{self, Engine, Input, OpenRequest};
+use coli_chain::vulkan::VulkanDevice;
 use coli_chain::{ConvId, Row, Step};
 use coli_config::{Baked, Environment};
 use coli_place::precision::PrecisionRequest;
@@ -131,12 +133,18 @@ fn exact() -> OpenRequest {
     OpenRequest { precision: PrecisionRequest::Exact, ..OpenRequest::default() }
 }
 
+/// The device of this program, with the pipelines that models have had made.
+static SHARED: OnceLock<Arc<OnceLock<Arc<VulkanDevice>>>> = OnceLock::new();
+
 fn open_as(folder: &Path, mut request: OpenRequest) -> Engine {
     let device = drivers::chosen();
     if let Some(device) = &device {
         request.device = device.parse().unwrap();
         // Small blocks, since every model takes memory anew.
         request.vulkan.limit = Some(1 << 30);
+        request.vulkan.staged = drivers::staged();
+        request.vulkan.shared = Some(SHARED.get_or_init(Arc::default).clone());
+        request.vulkan.cache = Some(std::env::temp_dir().join("coli-test-pipelines"));
     }
     let home = built::program().parent().unwrap().to_path_buf();
     let values = [("COLI_HOME", home.as_os_str()), ("COLI_PLUGIN_PATH", built::plugins().as_os_str())].map(|(k, v)| (k.into(), v.into()));

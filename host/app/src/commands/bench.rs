@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use coli_base::units::Bytes;
 use coli_base::{Error, Result, memory};
-use coli_chain::Profile;
+use coli_chain::profile::{OpTime, Profile};
 use coli_config::Environment;
 use coli_shaders::contract::Sampling;
 use serde_json::{Value, json};
@@ -135,7 +135,7 @@ fn report(args: &BenchArgs, engine: &Engine, figures: &Figures) -> Result<()> {
     let facts = engine.facts();
     let (prompt, generated) = (median(&figures.prompt), median(&figures.generated));
     let decode = figures.profiles.iter().find(|(name, _)| *name == "decode").filter(|_| args.gen_tokens > 0);
-    let token_bytes = decode.map(|(_, profile)| profile.weight_bytes / args.gen_tokens as u64);
+    let token_bytes = decode.map(|(_, profile)| profile.weight_bytes() / args.gen_tokens as u64);
     let rate = token_bytes.zip(generated).map(|(bytes, rate)| bytes as f64 * rate / 1e9);
     let peak = memory::peak_bytes();
     let shares: Vec<_> = figures.profiles.iter().filter(|_| args.profile).map(|(name, profile)| (*name, shares(profile))).collect();
@@ -165,28 +165,65 @@ fn report(args: &BenchArgs, engine: &Engine, figures: &Figures) -> Result<()> {
         )?;
         for (name, ops) in &shares {
             writeln!(out, "{name}:")?;
-            ops.iter().try_for_each(|(op, share, runs, micros)| {
-                writeln!(out, "  {:>5.1}%  {op}  ({runs} runs of {micros:.1} us)", share * 100.0)
-            })?;
+            ops.iter().try_for_each(|op| writeln!(out, "  {}", op.line()))?;
         }
         Ok(())
     })
 }
 
-/// Name, share of the time, runs and microseconds a run of each op; the longest first.
-fn shares(profile: &Profile) -> Vec<(String, f64, u64, f64)> {
-    let total: f64 = profile.ops.values().map(|(_, time)| time.as_secs_f64()).sum();
-    let share = |(op, (runs, time)): (&String, &(u64, std::time::Duration))| {
-        let seconds = time.as_secs_f64();
-        (op.clone(), seconds / total, *runs, seconds * 1e6 / *runs as f64)
+/// An op's part of a profile.
+struct Share {
+    op: String,
+    /// Of the time of all ops.
+    share: f64,
+    runs: u64,
+    /// Microseconds a run.
+    micros: f64,
+    /// Bytes of weights a second, in 10^9.
+    gb_s: f64,
+    /// Of what a plain copy reads and writes, where that is known.
+    of_bandwidth: Option<f64>,
+}
+
+impl Share {
+    fn line(&self) -> String {
+        let Self { op, share, runs, micros, gb_s, of_bandwidth } = self;
+        let mut line = format!("{:>5.1}%  {op}  ({runs} runs of {micros:.1} us", share * 100.0);
+        if *gb_s > 0.0 {
+            line.push_str(&format!(", {gb_s:.1} GB/s"));
+        }
+        if let Some(of) = of_bandwidth.filter(|_| *gb_s > 0.0) {
+            line.push_str(&format!(", {:.0}% of a copy's", of * 100.0));
+        }
+        line.push(')');
+        line
+    }
+}
+
+/// The parts of a profile, the longest first.
+fn shares(profile: &Profile) -> Vec<Share> {
+    let total: f64 = profile.ops.values().map(|op| op.time.as_secs_f64()).sum();
+    let share = |(name, op): (&String, &OpTime)| {
+        let seconds = op.time.as_secs_f64();
+        let rate = if seconds > 0.0 { op.bytes as f64 / seconds } else { 0.0 };
+        Share {
+            op: name.clone(),
+            share: seconds / total,
+            runs: op.runs,
+            micros: seconds * 1e6 / op.runs as f64,
+            gb_s: rate / 1e9,
+            of_bandwidth: profile.bandwidth.map(|most| rate / most),
+        }
     };
     let mut shares: Vec<_> = profile.ops.iter().map(share).collect();
-    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+    shares.sort_by(|a, b| b.share.total_cmp(&a.share));
     shares
 }
 
-fn json_of(ops: &[(String, f64, u64, f64)]) -> Value {
-    let ops = ops.iter().map(|(op, share, runs, micros)| json!({"op": op, "share": share, "runs": runs, "us": micros}));
+fn json_of(ops: &[Share]) -> Value {
+    let ops = ops.iter().map(|op| {
+        json!({"op": op.op, "share": op.share, "runs": op.runs, "us": op.micros, "gb_s": op.gb_s, "of_bandwidth": op.of_bandwidth})
+    });
     ops.collect()
 }
 

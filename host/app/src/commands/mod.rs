@@ -146,7 +146,7 @@ fn vulkan_places(values: &Values, environment: &Environment) -> VulkanPlaces {
         home: environment.home_folder().ok(),
         cache: environment.user_cache_folder().map(|folder| folder.join("pipelines")),
         limit: values.whole(Key::VramLimit).map(|mib| mib << 20),
-        staged: None,
+        ..VulkanPlaces::default()
     }
 }
 

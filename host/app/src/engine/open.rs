@@ -54,6 +54,8 @@ pub struct Prepared {
     found: Option<Found>,
     /// Bytes that a run takes on a device, beside weights.
     device_fixed: u64,
+    /// Whether a person named the device.
+    named_device: bool,
 }
 
 /// A model that its plugin has described.
@@ -73,9 +75,9 @@ pub fn prepare(path: &Path, plugins: &Plugins, request: &OpenRequest) -> Result<
     // What was asked for by name fails first: it needs no model.
     let mut found = None;
     let device = device::choose(&request.device, || {
-        let (seen, device) = vulkan::look(&request.device, &request.vulkan);
+        let (seen, device) = vulkan::look(&request.device, &request.vulkan)?;
         found = device;
-        seen
+        Ok(seen)
     })?;
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = threads::choose(request.threads, processors)?;
@@ -120,7 +122,8 @@ pub fn prepare(path: &Path, plugins: &Plugins, request: &OpenRequest) -> Result<
     let notes = selection.note.into_iter().chain(plan.unused_note()).chain(own_notes).collect();
     drop(plan);
     let cuts = request.cuts.clone();
-    Ok(Prepared { facts, program, cuts, model, notes, details: ops.details, checkpoint, found, device_fixed })
+    let named_device = request.device != DeviceRequest::Auto;
+    Ok(Prepared { facts, program, cuts, model, notes, details: ops.details, checkpoint, found, device_fixed, named_device })
 }
 
 /// The weights that the program's ops use: those of a draft head that does not run are not read.
@@ -176,15 +179,9 @@ impl Prepared {
     /// Reads the weights.
     pub fn load(self, progress: Progress<'_>) -> Result<Engine> {
         let weights: Arc<dyn WeightStore> = Arc::new(plan(&self.checkpoint, &self.program)?.load(progress)?);
-        let fast = self.facts.fast.is_some();
-        let placed = self.found.map(|found| found.place(&self.program, &weights, fast, self.device_fixed, &self.cuts)).transpose()?;
-        let (device, cuts, device_notes) = match placed {
-            Some(placed) => (Some(placed.device), placed.cuts, placed.notes),
-            None => (None, self.cuts, vec![]),
-        };
-        let cutting = Cutting {
-            cuts,
-            device,
+        let on_cpu = Cutting {
+            cuts: self.cuts,
+            device: None,
             tokens_max: self.facts.prompt_rows,
             outs_max: OUTS_MAX,
             page_positions: PAGE_POSITIONS,
@@ -193,9 +190,35 @@ impl Prepared {
             crew: Arc::new(Crew::new(self.facts.threads)?),
             fast: self.facts.fast,
         };
-        let relay = Relay::new(Arc::new(self.program), &weights, &cutting)?;
-        Ok(Engine { facts: self.facts, relay, notes: device_notes })
+        let (program, facts) = (Arc::new(self.program), self.facts);
+        let Some(found) = self.found else {
+            let relay = Relay::new(program, &weights, &on_cpu)?;
+            return Ok(Engine { facts, relay, notes: vec![] });
+        };
+        match on_device(&found, &program, &weights, &on_cpu, self.device_fixed) {
+            Ok((relay, notes)) => Ok(Engine { facts, relay, notes }),
+            Err(error) if self.named_device => Err(error),
+            // Nobody asked for the device, so what it lacks makes the run slower and no more.
+            Err(error) => {
+                let notes = vec![format!("{} is not used: {}", facts.device, error.text)];
+                let facts = Facts { device: "cpu".into(), device_reason: error.text, ..facts };
+                Ok(Engine { facts, relay: Relay::new(program, &weights, &on_cpu)?, notes })
+            }
+        }
     }
+}
+
+/// The executors of a model of which a device runs as much as it can.
+fn on_device(
+    found: &Found,
+    program: &Arc<Program>,
+    weights: &Arc<dyn WeightStore>,
+    on_cpu: &Cutting,
+    fixed: u64,
+) -> Result<(Relay, Vec<String>)> {
+    let placed = found.place(program, weights, on_cpu.fast.is_some(), fixed, &on_cpu.cuts)?;
+    let cutting = Cutting { cuts: placed.cuts, device: Some(placed.device), ..on_cpu.clone() };
+    Ok((Relay::new(program.clone(), weights, &cutting)?, placed.notes))
 }
 
 /// A plugin's `ids` function, as executors ask it.

@@ -1,10 +1,10 @@
 //! Looks for a Vulkan device, opens it, and says what of a program it runs.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use coli_base::{Error, Result};
+use coli_base::{Error, Kind, Result};
 use coli_chain::vulkan::{DeviceWeights, VulkanDevice, refusals};
 use coli_chain::{Program, StageDevice, cuts_for_device};
 use coli_kernels::Kernels;
@@ -35,6 +35,8 @@ pub struct VulkanPlaces {
     pub limit: Option<u64>,
     /// Whether weights are staged, where a test says so.
     pub staged: Option<bool>,
+    /// A device that is opened once for several models, by a test: pipelines are then made once.
+    pub shared: Option<Arc<OnceLock<Arc<VulkanDevice>>>>,
 }
 
 /// A device that was found, to be opened once it is known that the model can be run.
@@ -43,16 +45,18 @@ pub(super) struct Found {
     facts: DeviceFacts,
     kernels: Arc<Kernels>,
     options: Options,
+    shared: Option<Arc<OnceLock<Arc<VulkanDevice>>>>,
 }
 
-/// Looks for a device that meets a request. The loader is opened here.
-pub(super) fn look(request: &DeviceRequest, places: &VulkanPlaces) -> (Vulkan, Option<Found>) {
+/// Looks for a device that meets a request. The loader is opened here. What a person named and is wrong is an error, not a device less.
+pub(super) fn look(request: &DeviceRequest, places: &VulkanPlaces) -> Result<(Vulkan, Option<Found>)> {
     match find(request, places) {
         Ok((found, reason)) => {
             let device = device::VulkanDevice { index: found.facts.index, name: found.facts.name.clone() };
-            (Vulkan::Found(device, reason), Some(found))
+            Ok((Vulkan::Found(device, reason), Some(found)))
         }
-        Err(error) => (Vulkan::Missing(error.text), None),
+        Err(error) if matches!(error.kind, Kind::Refused | Kind::Usage) => Err(error),
+        Err(error) => Ok((Vulkan::Missing(error.text), None)),
     }
 }
 
@@ -74,7 +78,8 @@ fn find(request: &DeviceRequest, places: &VulkanPlaces) -> Result<(Found, String
     let chosen = choose(&devices, &wanted)?;
     let facts = devices.into_iter().nth(chosen.at).ok_or_else(|| Error::run("the chosen device is gone"))?;
     let options = Options { limit: places.limit, cache: places.cache.clone(), staged: places.staged, ..Options::default() };
-    Ok((Found { instance, facts, kernels, options }, chosen.reason))
+    let shared = places.shared.clone();
+    Ok((Found { instance, facts, kernels, options, shared }, chosen.reason))
 }
 
 /// A device with a program's weights for it, and the stages that it runs.
@@ -97,6 +102,15 @@ impl Found {
         Ok(notes)
     }
 
+    fn open(&self) -> Result<Arc<VulkanDevice>> {
+        if let Some(known) = self.shared.as_ref().and_then(|shared| shared.get()) {
+            return Ok(known.clone());
+        }
+        let opened = Device::open(&self.instance, &self.facts, &self.options)?;
+        let device = Arc::new(VulkanDevice::new(opened, self.kernels.clone())?);
+        Ok(self.shared.as_ref().map_or(&device, |shared| shared.get_or_init(|| device.clone())).clone())
+    }
+
     /// Opens the device and decides which segments it runs; `fixed` bytes are taken there whatever it runs.
     pub fn place(
         &self,
@@ -106,12 +120,15 @@ impl Found {
         fixed: u64,
         wanted_cuts: &[usize],
     ) -> Result<Placed> {
-        let opened = Device::open(&self.instance, &self.facts, &self.options)?;
-        let device = Arc::new(VulkanDevice::new(opened.clone(), self.kernels.clone())?);
+        let device = self.open()?;
+        let opened = device.device();
         let weights = Arc::new(DeviceWeights::new(opened.clone(), store.clone(), program.description()));
         let refused = refusals(program, &device, &weights, fast);
         let bytes = program.segment_bytes(&**store);
         let choice = device::segments_that_fit(&bytes, fixed, opened.free_bytes());
+        if choice.value == 0 {
+            return Err(Error::unmet(format!("{}: {}; use a smaller --ctx or --device cpu", self.facts.name, choice.reason)));
+        }
         let (mut off, mut notes) = (vec![], vec![]);
         for (number, (why, name)) in refused.iter().zip(program.segments()).enumerate() {
             let beyond = number >= choice.value;

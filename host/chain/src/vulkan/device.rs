@@ -28,6 +28,12 @@ pub struct VulkanDevice {
 
 type PipelineKey = (String, Vec<u32>, u32);
 
+impl std::fmt::Debug for VulkanDevice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("VulkanDevice").field("name", &self.device.facts().name).field("shape", &self.shape).finish_non_exhaustive()
+    }
+}
+
 impl VulkanDevice {
     /// Takes a device with the kernels to run on it.
     pub fn new(device: Device, kernels: Arc<Kernels>) -> Result<Self> {

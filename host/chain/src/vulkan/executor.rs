@@ -258,8 +258,9 @@ impl VulkanExecutor {
         let whole = rows <= self.tile && !heavy;
         // What is not submitted together with the segment over wanted rows.
         let before = if sliced && whole { range.start..range.start } else { range.start..range.end - usize::from(sliced) };
+        // Rows of a port's slot are as wide as its value, so each segment has all rows before the next one may use the slot again.
         let parts: Vec<Range<usize>> =
-            if heavy { before.clone().map(|number| number..number + 1).collect() } else { vec![before.clone()] };
+            if whole { vec![before.clone()] } else { before.clone().map(|number| number..number + 1).collect() };
         for part in parts.into_iter().filter(|part| !part.is_empty()) {
             for start in (0..rows).step_by(self.tile) {
                 let tokens = start..rows.min(start + self.tile);
@@ -362,7 +363,7 @@ impl VulkanExecutor {
         memory.readback.read(0, bytes_mut(&mut words))?;
         match fault::reported(&words, &frame.ops) {
             Some(error) => Err(error),
-            None => self.note_times(),
+            None => self.note_times(rows.tokens.len() as u64),
         }
     }
 
@@ -445,13 +446,18 @@ impl VulkanExecutor {
         Ok(())
     }
 
-    /// Adds the times of the frame that has just run to the profile.
-    fn note_times(&mut self) -> Result<()> {
+    /// Adds the times of the frame that has just run over so many rows to the profile.
+    fn note_times(&mut self, rows: u64) -> Result<()> {
         let (Some(profile), Some(key)) = (&mut self.profile, &self.last) else { return Ok(()) };
         let Some(frame) = self.frames.get(key) else { return Ok(()) };
         let Some(stamps) = frame.commands.as_ref().map(Commands::stamps).transpose()?.flatten() else { return Ok(()) };
         for (op, pair) in frame.ops.iter().zip(stamps.windows(2)) {
-            profile.add(&op.id, Duration::from_nanos((pair[1] - pair[0]).max(0.0) as u64), 0);
+            // Rows that take the same expert share its bytes; how many do is the device's knowledge.
+            let experts = op.experts.map_or(0, |(count, taken, bytes)| count.min(rows * taken) * bytes);
+            profile.add(&op.id, Duration::from_nanos((pair[1] - pair[0]).max(0.0) as u64), op.weight_bytes + experts);
+        }
+        if profile.bandwidth.is_none() {
+            profile.bandwidth = super::bandwidth::measured(self.setup.device.device())?;
         }
         Ok(())
     }

@@ -1,10 +1,11 @@
 //! A frame: consecutive segments, planned and recorded for a class and caps of rows.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use coli_base::{Error, Result};
 use coli_plugin_api::describe::SegmentName;
-use coli_plugin_api::program::{StateId, Ty};
+use coli_plugin_api::program::{StateId, Ty, WeightId};
 use coli_shaders::contract::RowClass;
 use coli_shaders::device::{Arg, Dispatch, Plan};
 use coli_vk::{Bound, Buffer, Commands, Recorder};
@@ -34,6 +35,10 @@ pub(super) struct PlannedOp {
     pub index: usize,
     pub id: String,
     pub plan: Plan,
+    /// Bytes of the matrices that it reads, whatever its rows.
+    pub weight_bytes: u64,
+    /// Of an op over experts: how many there are, how many a row takes, and the bytes of one.
+    pub experts: Option<(u64, u64, u64)>,
     /// The op's place in the program: its segment and its number there.
     at: (usize, usize),
     scratch: Vec<Range<u64>>,
@@ -109,7 +114,10 @@ impl Frame {
                 let of_tables = plan.tables.iter().map(|table| table_number(&mut tables, op, table)).collect();
                 let of_grids = plan.dispatches.iter().map(|dispatch| grid_number(&mut grids, op.rows, dispatch)).collect();
                 let at = (number, index);
+                let (weight_bytes, experts) = read_bytes(planner.weights, op, &plan);
                 ops.push(PlannedOp {
+                    weight_bytes,
+                    experts,
                     segment: segment.name,
                     index,
                     id: op.id.clone(),
@@ -149,6 +157,28 @@ impl Frame {
         (self.dispatches, self.barriers) = (dispatches, barriers);
         Ok(())
     }
+}
+
+/// What an op's plan reads of weights: bytes of matrices, and of experts how many there are, how many a row takes, and the bytes of one.
+fn read_bytes(weights: &DeviceWeights, op: &LinkedOp, plan: &Plan) -> (u64, Option<(u64, u64, u64)>) {
+    // A table gives rows, whose bytes are as good as nothing.
+    if op.id.starts_with("gather@") {
+        return (0, None);
+    }
+    let args = || plan.dispatches.iter().flat_map(|dispatch| &dispatch.args);
+    let named: HashSet<WeightId> = args()
+        .filter_map(|arg| match arg {
+            Arg::Matrix(index) => Some(op.weights[*index]),
+            _ => None,
+        })
+        .collect();
+    let bytes = named.iter().filter_map(|id| weights.bytes(*id)).sum();
+    let experts = args().find_map(|arg| match arg {
+        Arg::Experts(index, layer) => weights.expert_bytes(op.groups[*index], *layer),
+        _ => None,
+    });
+    let taken = op.ins.get(1).map_or(0, |ids| ids.ncols as u64);
+    (bytes, experts.map(|(count, bytes)| (count, taken, bytes)))
 }
 
 fn scratch_ranges(plan: &Plan) -> (Vec<Range<u64>>, u64) {

@@ -7,6 +7,7 @@
 //!
 //! What is tested against the CPU executor: every op's cases, every golden model.
 
+mod bandwidth;
 mod device;
 mod executor;
 mod fault;

@@ -55,6 +55,18 @@ impl DeviceWeights {
         self.store.weight(id).ok_or_else(|| Error::run(format!("weight {} is not in the store", id.0)))
     }
 
+    /// Bytes of a weight as it is stored.
+    pub(super) fn bytes(&self, id: WeightId) -> Option<u64> {
+        self.store.weight(id).map(|view| view.bytes() as u64)
+    }
+
+    /// How many experts a layer has, and the bytes of one.
+    pub(super) fn expert_bytes(&self, group: GroupId, layer: u32) -> Option<(u64, u64)> {
+        let matrices = MATRICES.map(|which| self.store.expert(group, layer, 0, which));
+        let bytes = matrices.into_iter().map(|view| view.map(|view| view.bytes() as u64)).sum::<Option<u64>>()?;
+        Some((self.count(group).into(), bytes))
+    }
+
     /// A weight as f32 numbers.
     pub(super) fn vector(&self, id: WeightId) -> Result<Buffer> {
         if let Some(known) = self.known().vectors.get(&id) {

@@ -1,7 +1,7 @@
 //! Device form: inner products in the order of the CPU twin; tiles for prompts in fast mode.
 
-use super::product::{GEMM, GEMM_MATRIX, GEMV, Product};
 use super::Matmul;
+use super::product::{GEMM, GEMM_MATRIX, GEMV, Product};
 use crate::device::{Arg, KernelText, Plan, PlanCall};
 
 pub(super) const KERNELS: &[KernelText] = &[GEMV, GEMM, GEMM_MATRIX];

@@ -8,9 +8,7 @@ pub(super) const KERNELS: &[KernelText] = &[GEMV, GEMV_T, GEMM, GEMM_MATRIX];
 
 pub(super) fn plan(params: &MatmulHeadsParams, call: &PlanCall<'_>) -> Result<Plan, String> {
     let matrix = call.weights[0];
-    let product = Product {
-        group_outs: matrix.rows / params.groups,
-        ..Product::new(matrix, vec![Arg::In(0)], vec![Arg::Out(0)], Arg::Matrix(0))
-    };
+    let product =
+        Product { group_outs: matrix.rows / params.groups, ..Product::new(matrix, vec![Arg::In(0)], vec![Arg::Out(0)], Arg::Matrix(0)) };
     Ok(Plan::one(if params.transpose { product.gemv_t(call)? } else { product.dispatch(call, false)? }))
 }
