@@ -93,8 +93,8 @@ pub struct OwnFacts {
 
 /// The device form of one use of an own op: one run of one kernel over all rows.
 ///
-/// The kernel is a compute shader `main` of SPIR-V 1.5 or older. It has no addresses: its memory are storage buffers of set 0, in this order
-/// from binding 0 on, each of exactly its size: operands, outputs, weights, the rows, the parameters. An operand or output is rows of
+/// The kernel is a compute shader `main` of SPIR-V 1.5 or older. It has no addresses: its memory are storage buffers of set 0, in this
+/// order from binding 0 on, each of exactly its size: operands, outputs, weights, the rows, the parameters. An operand or output is rows of
 /// `width` words without gaps, as many as the row cap; a weight is f32 numbers, row after row. The rows are a word with how many of them
 /// run and three of no meaning, then four words each: conversation, position, row of the step, and one of no meaning. The parameters are
 /// their bytes, filled up with zeros to whole words, one at least. It writes outputs alone. Reading elsewhere gives any numbers, writing

@@ -12,6 +12,7 @@ use super::*;
 use crate::Row;
 use crate::small_model::{CONTEXT, EPS, HIDDEN, Numbers, Parts, VOCAB, reference};
 use crate::state::ConvId;
+use coli_shaders::contract::Kernel;
 
 /// Twelve tokens, all ids of the vocabulary but 9 among them.
 const TOKENS: [u32; 12] = [3, 1, 4, 1, 5, 0, 2, 6, 10, 8, 7, 3];
@@ -224,18 +225,18 @@ fn fill(call: &mut CpuCall<'_>) {
 
 fn poisoned_before(op: LinkedOp) -> LinkedOp {
     let LinkedOp { kernel, .. } = op;
-    let kernel = Box::new(move |call: &mut CpuCall<'_>| {
+    let kernel = Kernel::cpu_only(Box::new(move |call: &mut CpuCall<'_>| {
         fill(call);
-        kernel(call)
-    });
+        kernel.run(call)
+    }));
     LinkedOp { kernel, ..op }
 }
 
 fn poison(slot: usize, width: usize, rows: Rows) -> LinkedOp {
-    let kernel = Box::new(|call: &mut CpuCall<'_>| {
+    let kernel = Kernel::cpu_only(Box::new(|call: &mut CpuCall<'_>| {
         fill(call);
         Ok(())
-    });
+    }));
     let (ins, outs) = (vec![], vec![(slot, width)]);
     LinkedOp { id: "poison".into(), kernel, rows, ins, outs, weights: vec![], states: vec![], groups: vec![] }
 }
@@ -360,12 +361,12 @@ fn ops_over_the_steps_rows_run_once_a_step_whatever_the_slices() {
     let mut program = head_with_ops_over_tokens().build().unwrap();
     let runs = Arc::new(AtomicUsize::new(0));
     for op in program.segments.iter_mut().flat_map(|segment| &mut segment.ops).filter(|op| op.rows == Rows::Tokens) {
-        let kernel = std::mem::replace(&mut op.kernel, Box::new(|_| Ok(())));
+        let kernel = std::mem::replace(&mut op.kernel, Kernel::cpu_only(Box::new(|_| Ok(()))));
         let runs = runs.clone();
-        op.kernel = Box::new(move |call| {
+        op.kernel = Kernel::cpu_only(Box::new(move |call| {
             runs.fetch_add(1, Ordering::Relaxed);
-            kernel(call)
-        });
+            kernel.run(call)
+        }));
     }
     let ops = 1 + 2 * 20 + 3;
     let mut bench = Bench::new(program, &Setup { outs_max: 5, ..Setup::default() });

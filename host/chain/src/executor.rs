@@ -13,7 +13,7 @@ use crate::vulkan::VulkanExecutor;
 /// Runs some of a program's segments.
 pub(crate) enum Executor {
     /// On the CPU.
-    Cpu(CpuExecutor),
+    Cpu(Box<CpuExecutor>),
     /// On a device.
     Vulkan(Box<VulkanExecutor>),
 }

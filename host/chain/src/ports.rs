@@ -57,6 +57,11 @@ impl<'a> Ports<'a> {
         Self { segment, tokens, outs, outputs, words: Words::Fetched(source, cells), fault: RefCell::new(None) }
     }
 
+    /// The names of its ports.
+    pub fn names(&self) -> Vec<String> {
+        self.outputs.iter().map(|port| port.spec.name.clone()).collect()
+    }
+
     /// The numbers of an output port and how many rows it has, `None` where the segment has no such port. Inner segments' ports are gone
     /// where several segments ran in one go.
     pub fn get(&self, name: &str) -> Option<(Columns<'_>, usize)> {

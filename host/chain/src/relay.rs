@@ -147,7 +147,8 @@ impl Relay {
     pub fn conversation_bytes(program: &Program, fast: bool, page_positions: u32, positions: u32) -> Bytes {
         let all = 0..program.segments.len();
         let half = |id: StateId| fast && takes_halves(program, id);
-        States::of(program.description(), |id| holds(program, &all, id), half, page_positions, positions, None).conversation_bytes(positions)
+        let holds = |id| holds(program, &all, id);
+        States::of(program.description(), holds, half, page_positions, positions, None).conversation_bytes(positions)
     }
 
     /// How many segments there are.
@@ -298,7 +299,7 @@ fn cpu_stage(
     let executor = executor.with_crew(cutting.crew.clone(), cutting.fast);
     let half = |id: StateId| cutting.fast.is_some() && takes_halves(program, id);
     let states = States::of(program.description(), held, half, cutting.page_positions, cutting.context, None);
-    Ok((Executor::Cpu(executor), states))
+    Ok((Executor::Cpu(Box::new(executor)), states))
 }
 
 fn device_stage(

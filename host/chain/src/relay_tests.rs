@@ -84,12 +84,16 @@ impl IdSource for LastTwo {
     }
 }
 
+fn cutting(cuts: &[usize], tokens_max: usize, ids: Option<Arc<dyn IdSource>>) -> Cutting {
+    let cuts = cuts.into();
+    Cutting { cuts, tokens_max, outs_max: 2, page_positions: 4, context: CONTEXT, ids, crew: alone(), fast: None, device: None }
+}
+
 fn relay(cuts: &[usize]) -> Relay {
     let program = Arc::new(parts().build().unwrap());
     let weights: Arc<dyn WeightStore> = Arc::new(Numbers::of(program.description()));
     let ids: Option<Arc<dyn IdSource>> = Some(Arc::new(LastTwo));
-    let cutting =
-        Cutting { cuts: cuts.into(), tokens_max: 16, outs_max: 2, page_positions: 4, context: CONTEXT, ids, crew: alone(), fast: None, device: None };
+    let cutting = cutting(cuts, 16, ids);
     let mut relay = Relay::new(program, &weights, &cutting).unwrap();
     relay.poison_scratch();
     relay
@@ -213,8 +217,7 @@ fn cuts_stand_between_segments() {
     let program = Arc::new(parts().build().unwrap());
     let weights: Arc<dyn WeightStore> = Arc::new(Numbers::of(program.description()));
     for cuts in [vec![0], vec![6], vec![7], vec![2, 2], vec![3, 1]] {
-        let cutting =
-            Cutting { cuts, tokens_max: 4, outs_max: 2, page_positions: 4, context: CONTEXT, ids: None, crew: alone(), fast: None, device: None };
+        let cutting = cutting(&cuts, 4, None);
         assert!(Relay::new(program.clone(), &weights, &cutting).is_err());
     }
 }
@@ -231,8 +234,7 @@ fn ids_are_asked_for_and_checked() {
     let weights: Arc<dyn WeightStore> = Arc::new(Numbers::of(program.description()));
     let fault = |ids: Option<Vec<i64>>| {
         let ids = ids.map(|ids| Arc::new(Given(ids)) as Arc<dyn IdSource>);
-        let cutting =
-            Cutting { cuts: vec![], tokens_max: 12, outs_max: 2, page_positions: 4, context: CONTEXT, ids, crew: alone(), fast: None, device: None };
+        let cutting = cutting(&[], 12, ids);
         let mut relay = Relay::new(program.clone(), &weights, &cutting).unwrap();
         run(&mut relay, &[12]).unwrap_err().text
     };

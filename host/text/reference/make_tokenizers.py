@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write small tokenizers twice, as tokenizer.json and as the metadata that a GGUF converter makes of it. See README.md.
 Usage: make_tokenizers.py DEMO.gguf. Needs: tokenizers, sentencepiece, transformers, gguf."""
-import io, json, os, sys
+import gzip, io, json, os, sys
 import sentencepiece as spm
 from gguf import GGUFReader
 from sentencepiece import sentencepiece_model_pb2 as spm_proto
@@ -84,9 +84,9 @@ FREE = ["<tool_call>", "   ", "été"]
 
 
 def write(name, tokenizer, gguf):
-    with open(os.path.join(HERE, name + ".json"), "w") as file:
-        json.dump({"tokenizer": tokenizer, "gguf": gguf}, file, ensure_ascii=False, separators=(",", ":"))
-        file.write("\n")
+    text = json.dumps({"tokenizer": tokenizer, "gguf": gguf}, ensure_ascii=False, separators=(",", ":")) + "\n"
+    with open(os.path.join(HERE, name + ".json.gz"), "wb") as file:
+        file.write(gzip.compress(text.encode(), mtime=0))
 
 
 def bos_template(tokenizer, first=(), last=()):

@@ -82,6 +82,11 @@ pub struct Kernel {
 }
 
 impl Kernel {
+    /// An op that runs on the CPU alone.
+    pub fn cpu_only(run: Box<Run>) -> Self {
+        Self { run, plan: Box::new(|_| Err("has no device form".into())) }
+    }
+
     /// An op of a plugin's own.
     pub fn of_plugin(run: Box<Run>, plan: Box<Planner>) -> Self {
         Self { run, plan }

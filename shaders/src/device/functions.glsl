@@ -1,11 +1,13 @@
 // Functions of one number, as the CPU twins apply them.
 
 float sigmoid(float x) {
-    return 1.0 / (1.0 + exp(-x));
+    precise float share = 1.0 / (1.0 + exp(-x));
+    return share;
 }
 
 float silu(float x) {
-    return x / (1.0 + exp(-x));
+    precise float product = x / (1.0 + exp(-x));
+    return product;
 }
 
 // `ln(1 + x)` for x of 0 and more. Drivers' logarithms have few digits near 1, so that a small x has a series of its own:
@@ -141,8 +143,11 @@ float of_ordered(uint key) {
 
 // A gate's function times a number, as `glu` and experts have it: 0 silu, 1 silu of clamped numbers, 2 gelu.
 float glu(uint kind, float limit, float gate, float up) {
+    // Precise, since several kernels have it, and bits must not depend on which one runs.
     if (kind == 1) {
-        return silu(min(gate, limit)) * clamp(up, -limit, limit);
+        precise float clamped = silu(min(gate, limit)) * clamp(up, -limit, limit);
+        return clamped;
     }
-    return (kind == 2 ? gelu(gate) : silu(gate)) * up;
+    precise float product = (kind == 2 ? gelu(gate) : silu(gate)) * up;
+    return product;
 }

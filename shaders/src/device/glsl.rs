@@ -48,6 +48,7 @@ const MATRIX: &str = "#pragma use_vulkan_memory_model\n#extension GL_KHR_coopera
 const INCLUDES: &[(&str, &str)] = &[
     ("step.glsl", include_str!("step.glsl")),
     ("sums.glsl", include_str!("sums.glsl")),
+    ("wide.glsl", include_str!("../ops/sample/wide.glsl")),
     ("staged.glsl", include_str!("staged.glsl")),
     ("functions.glsl", include_str!("functions.glsl")),
     ("states.glsl", include_str!("states.glsl")),
@@ -67,10 +68,11 @@ pub fn modules() -> Vec<Module> {
         }
         match kernel.per {
             Per::One | Per::OneMatrix => modules.push(Module { name: kernel.name.into(), text: text(kernel, None) }),
-            Per::Format | Per::FormatMatrix => modules.extend(Format::ALL.iter().map(|format| Module {
-                name: format!("{}.{}", kernel.name, format.name()),
-                text: text(kernel, Some(*format)),
-            })),
+            Per::Format | Per::FormatMatrix => modules.extend(
+                Format::ALL
+                    .iter()
+                    .map(|format| Module { name: format!("{}.{}", kernel.name, format.name()), text: text(kernel, Some(*format)) }),
+            ),
         }
     }
     modules.sort_by(|a, b| a.name.cmp(&b.name));

@@ -23,8 +23,8 @@ pub(super) const KERNELS: &[KernelText] = &[
     KernelText { name: "own_rows", text: include_str!("own_rows.comp"), per: Per::One },
 ];
 
-/// A kernel of a plugin's own, bound to a plan's memory in this order: the scratch parts of operands and of outputs, the weights as f32, the
-/// scratch part of the rows, and the parameters.
+/// A kernel of a plugin's own, bound to a plan's memory in this order: the scratch parts of operands and of outputs, the weights as f32,
+/// the scratch part of the rows, and the parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bound {
     /// The op, for messages.

@@ -38,7 +38,7 @@ fn the_help_begins_with_what_it_is_and_the_first_command() {
 fn too_little_memory_is_one_line() {
     let run = |kib: u32| Run::coli(["run", "Elizabeth", "--temp", "0", "-n", "1"]).after(&format!("ulimit -v {kib}"));
     let (mut lines, mut works) = (0, false);
-    for kib in (16_000..100_000).step_by(3_000) {
+    for kib in (20_000..100_000).step_by(3_000) {
         let finished = run(kib).finish();
         match finished.code {
             Some(127) => {}

@@ -245,11 +245,19 @@ fn a_conversation_begun_again() {
 mod on_devices {
     use coli_test_common::drivers::{Driver, newer_lavapipe, rerun, swiftshader, system_lavapipe};
 
-    const TESTS: usize = 5;
+    const TESTS: usize = 8;
+    /// What shows most of a device: cuts between executors, drafts that are taken back, tiles of rows.
+    const SHORT: &[&str] = &["drafts_that", "layer_by_layer", "every_cut", "--skip", "on_devices::"];
 
     #[test]
     fn on_the_systems_lavapipe() {
         // What a frame does is the same in all of these; `golden` runs it under the validation layer.
+        rerun(system_lavapipe().map(Driver::unvalidated), "the system's Lavapipe", SHORT, 3);
+    }
+
+    #[test]
+    #[ignore = "long: all of them"]
+    fn all_on_the_systems_lavapipe() {
         rerun(system_lavapipe().map(Driver::unvalidated), "the system's Lavapipe", &["--skip", "on_devices::"], TESTS);
     }
 

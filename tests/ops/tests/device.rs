@@ -11,7 +11,7 @@ use coli_chain::vulkan::VulkanDevice;
 use coli_kernels::Kernels;
 use coli_shaders::contract::{Case, Data, RowClass};
 use coli_test_common::compare::{bits, relative_error};
-use coli_test_common::drivers::{newer_lavapipe, rerun, swiftshader, system_lavapipe};
+use coli_test_common::drivers::{self, Driver, newer_lavapipe, rerun, swiftshader, system_lavapipe, wants};
 
 fn open() -> Arc<VulkanDevice> {
     let instance = coli_vk::Instance::open(&["libvulkan.so.1".into()]).unwrap();
@@ -22,12 +22,10 @@ fn open() -> Arc<VulkanDevice> {
     Arc::new(VulkanDevice::new(device, Arc::new(Kernels::embedded().unwrap())).unwrap())
 }
 
-#[allow(clippy::disallowed_methods)] // For a person who works on some ops.
 fn all() -> Vec<(String, Case)> {
-    let wanted = std::env::var("COLI_CASES").unwrap_or_default();
     let ops = coli_shaders::ops::all();
     let cases = ops.iter().flat_map(|op| (op.cases)().into_iter().map(|case| (op.id.clone(), case)));
-    cases.filter(|(id, _)| wanted.is_empty() || wanted.split(',').any(|name| id.starts_with(&format!("{name}@")))).collect()
+    cases.filter(|(id, _)| wants(id)).collect()
 }
 
 fn same(a: &HashMap<String, Data>, b: &HashMap<String, Data>) -> bool {
@@ -47,7 +45,8 @@ fn check(case: &Case, device: &Arc<VulkanDevice>, fast: bool, class: RowClass, h
                 let error = relative_error(have, want);
                 let bound = expected.tolerance.max(if halves || fast { 2e-3 } else { 1e-5 });
                 if error > bound || error.is_nan() {
-                    return Err(format!("port {}: off by {error:e}, bound {bound:e}: {:?} for {:?}", expected.port, &have[..have.len().min(8)], &want[..want.len().min(8)]));
+                    let (have, want) = (&have[..have.len().min(8)], &want[..want.len().min(8)]);
+                    return Err(format!("port {}: off by {error:e}, bound {bound:e}: {have:?} for {want:?}", expected.port));
                 }
             }
             (have, want) if have == want => {}
@@ -71,14 +70,7 @@ fn every_case_on_the_environments_device() {
     let mut faults = vec![];
     let mut passed = 0;
     for (op, case) in all() {
-        for (fast, class, halves) in [
-            (false, RowClass::Step, false),
-            (false, RowClass::Prompt, false),
-            (true, RowClass::Step, false),
-            (true, RowClass::Prompt, false),
-            (true, RowClass::Step, true),
-            (true, RowClass::Prompt, true),
-        ] {
+        for (fast, class, halves) in modes() {
             match check(&case, &device, fast, class, halves) {
                 Ok(()) => passed += 1,
                 Err(fault) => faults.push(format!("{op} `{}` fast {fast} {class:?} halves {halves}: {fault}", case.name)),
@@ -87,6 +79,15 @@ fn every_case_on_the_environments_device() {
     }
     println!("{passed} passed on {}", device.device().facts().name);
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
+
+/// Mode, class and whether K and V are halves: all, or in the runs of every day those that differ most.
+fn modes() -> Vec<(bool, RowClass, bool)> {
+    let exact = [(false, RowClass::Step, false), (false, RowClass::Prompt, false)];
+    let halves = [(true, RowClass::Step, true), (true, RowClass::Prompt, true)];
+    let whole = [(true, RowClass::Step, false), (true, RowClass::Prompt, false)];
+    let rest = if drivers::is_long() { &whole[..] } else { &[] };
+    [&exact[..], &halves[..], rest].concat()
 }
 
 const CHILD: &[&str] = &["--ignored", "every_case_on_the_environments_device"];
@@ -104,8 +105,8 @@ fn on_the_newer_lavapipe() {
 #[test]
 #[ignore = "long: narrow and wide subgroups"]
 fn on_the_systems_lavapipe_with_other_subgroups() {
-    for width in ["128", "512"] {
-        let driver = system_lavapipe().map(|driver| driver.with("LP_NATIVE_VECTOR_WIDTH", width));
+    for width in ["128", "256", "512"] {
+        let driver = system_lavapipe().map(|driver| driver.long().with("LP_NATIVE_VECTOR_WIDTH", width));
         rerun(driver, "the system's Lavapipe", CHILD, 1);
     }
 }
@@ -113,5 +114,5 @@ fn on_the_systems_lavapipe_with_other_subgroups() {
 #[test]
 #[ignore = "long: a slow driver"]
 fn on_swiftshader() {
-    rerun(swiftshader(), "SwiftShader", CHILD, 1);
+    rerun(swiftshader().map(Driver::long), "SwiftShader", CHILD, 1);
 }

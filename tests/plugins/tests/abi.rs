@@ -1,7 +1,7 @@
 //! Libraries that were built with another plugin-api. `abi_*/change.toml` says how each differs from ours.
 //!
-//! `abi_older_minor` is the plugin-api of minor version 0, without the optional field that 1 added, and the loader of `abi_newer_minor` is a
-//! host that is newer than ours.
+//! `abi_older_minor` is the plugin-api of minor version 0, without the optional field that 1 added, and the loader of `abi_newer_minor` is
+//! a host that is newer than ours.
 #![allow(clippy::unwrap_used)]
 
 use coli_test_cli::{Run, says};

@@ -184,7 +184,7 @@ fn a_manifest_that_states_another_id_or_version_is_refused_with_both() {
     let cases = [
         ("id = \"olmoe\"", "id = \"other\"", ["id olmoe", "states other"]),
         (&version, "version = \"9.8.7\"", [env!("CARGO_PKG_VERSION"), "9.8.7"]),
-        ("abi = \"0.0\"", "abi = \"0.77\"", ["ABI minor version 0", "77"]),
+        ("abi = \"0.1\"", "abi = \"0.77\"", ["ABI minor version 1", "77"]),
     ];
     for (line, other, parts) in cases {
         let text = Copy::new().state(line, other).refusal();
@@ -194,9 +194,9 @@ fn a_manifest_that_states_another_id_or_version_is_refused_with_both() {
 
 #[test]
 fn a_manifest_that_states_another_abi_is_refused_with_both_before_its_library_is_opened() {
-    let copy = Copy::new().state("abi = \"0.0\"", "abi = \"7.3\"");
+    let copy = Copy::new().state("abi = \"0.1\"", "abi = \"7.3\"");
     fs::remove_file(copy.library()).unwrap();
     let error = copy.discover().select(ModelKind::ModelType("olmoe")).unwrap_err();
     assert_eq!(error.kind, Kind::Refused);
-    assert!(error.text.contains("ABI 7.3") && error.text.contains("ABI 0.0") && !error.text.contains('\n'), "{}", error.text);
+    assert!(error.text.contains("ABI 7.3") && error.text.contains("ABI 0.1") && !error.text.contains('\n'), "{}", error.text);
 }

@@ -1,5 +1,5 @@
-//! The device form of an op that a plugin brings, on drivers that are there: it passes its cases, and one that is wrong or asks for too much
-//! is told from one that is right.
+//! The device form of an op that a plugin brings, on drivers that are there: it passes its cases, and one that is wrong or asks for too
+//! much is told from one that is right.
 //!
 //! Each driver runs in a process of its own, which this program starts again as `child`, since a loader reads its environment once.
 #![allow(clippy::unwrap_used)]

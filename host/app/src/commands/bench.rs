@@ -221,9 +221,9 @@ fn shares(profile: &Profile) -> Vec<Share> {
 }
 
 fn json_of(ops: &[Share]) -> Value {
-    let ops = ops.iter().map(|op| {
-        json!({"op": op.op, "share": op.share, "runs": op.runs, "us": op.micros, "gb_s": op.gb_s, "of_bandwidth": op.of_bandwidth})
-    });
+    let ops = ops.iter().map(
+        |op| json!({"op": op.op, "share": op.share, "runs": op.runs, "us": op.micros, "gb_s": op.gb_s, "of_bandwidth": op.of_bandwidth}),
+    );
     ops.collect()
 }
 

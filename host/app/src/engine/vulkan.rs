@@ -112,14 +112,7 @@ impl Found {
     }
 
     /// Opens the device and decides which segments it runs; `fixed` bytes are taken there whatever it runs.
-    pub fn place(
-        &self,
-        program: &Program,
-        store: &Arc<dyn WeightStore>,
-        fast: bool,
-        fixed: u64,
-        wanted_cuts: &[usize],
-    ) -> Result<Placed> {
+    pub fn place(&self, program: &Program, store: &Arc<dyn WeightStore>, fast: bool, fixed: u64, wanted_cuts: &[usize]) -> Result<Placed> {
         let device = self.open()?;
         let opened = device.device();
         let weights = Arc::new(DeviceWeights::new(opened.clone(), store.clone(), program.description()));

@@ -38,8 +38,8 @@ pub(crate) use access::OpStates;
 use conversation::{Conversation, Growth};
 pub(crate) use history::History;
 pub(crate) use kernels::Layout;
-pub(crate) use pool::{Form, Len, MakeStore, PageStore, word_offsets};
 use pool::Pool;
+pub(crate) use pool::{Form, Len, MakeStore, PageStore, word_offsets};
 use table::Class;
 
 /// Positions of a page, where no test asks for less.

@@ -1,6 +1,6 @@
 //! Runs a step on a device, frame by frame.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,20 +11,22 @@ use coli_plugin_api::program::{StateId, ports};
 use coli_shaders::contract::Data;
 use coli_shaders::device::StateForm;
 use coli_vk::memory::Pool;
-use coli_vk::{Buffer, Commands, Piece};
+use coli_vk::{Buffer, Commands};
 
 use super::device::VulkanDevice;
 use super::frame::{Buffers, Frame, FrameKey};
+use super::memory::Memory;
 use super::pages::{DevicePages, Jobs};
 use super::planner::{Planner, form_all};
+use super::ports::{bytes, bytes_mut, used_slots};
 use super::weights::DeviceWeights;
-use super::words::{Caps, FAULT_WORDS, NO_FAULT};
+use super::words::{Caps, FAULT_WORDS};
 use super::{fault, step};
 use crate::cpu::{Ports, Run};
 use crate::inputs::{self, IdSource};
-use crate::ports::PortSource;
+use crate::ports::PortSource as _;
 use crate::profile::Profile;
-use crate::program::{LinkedPort, LinkedSegment, Program, Rows};
+use crate::program::{LinkedSegment, Program, Rows};
 use crate::state::{Layout, Len, PageStore, States};
 use crate::step::Step;
 
@@ -51,7 +53,7 @@ pub(crate) struct Setup {
 
 /// Runs a program's segments on a device.
 pub struct VulkanExecutor {
-    setup: Setup,
+    pub(super) setup: Setup,
     jobs: Jobs,
     forms: HashMap<StateId, StateForm>,
     layouts: Vec<Option<Layout>>,
@@ -60,28 +62,14 @@ pub struct VulkanExecutor {
     tile: usize,
     /// Whether an observer wants the ports of every segment.
     stops: bool,
-    slots: Vec<Option<Buffer>>,
-    memory: Memory,
-    frames: HashMap<FrameKey, Frame>,
+    pub(super) slots: Vec<Option<Buffer>>,
+    pub(super) memory: Memory,
+    pub(super) frames: HashMap<FrameKey, Frame>,
     /// The last frame that ran, with the rows that it had: whose ports can be read.
-    last: Option<FrameKey>,
-    inputs: Vec<Vec<u32>>,
+    pub(super) last: Option<FrameKey>,
+    pub(super) inputs: Vec<Vec<u32>>,
     profile: Option<Profile>,
     submits: u64,
-}
-
-/// Buffers that every frame uses; they grow, and then recordings are made anew.
-struct Memory {
-    step: Buffer,
-    staging: Buffer,
-    scratch: Buffer,
-    readback: Buffer,
-    /// The step's words as they were written last.
-    host: Vec<u32>,
-    /// Room for addresses of pages, in words.
-    pages: usize,
-    /// The addresses that are on the device.
-    on_device: Vec<u32>,
 }
 
 impl Setup {
@@ -110,16 +98,7 @@ impl VulkanExecutor {
             let rows = if input.rows == Rows::Tokens { setup.tokens_max } else { setup.outs_max };
             vec![0; rows * input.width]
         });
-        let small = |pool| device.buffer(pool, 4096);
-        let memory = Memory {
-            step: small(Pool::Scratch)?,
-            staging: small(Pool::Upload)?,
-            scratch: small(Pool::Scratch)?,
-            readback: small(Pool::Readback)?,
-            host: vec![],
-            pages: 64,
-            on_device: vec![],
-        };
+        let memory = Memory::new(device)?;
         let mut executor = Self {
             jobs,
             forms: form_all(program, states),
@@ -259,8 +238,7 @@ impl VulkanExecutor {
         // What is not submitted together with the segment over wanted rows.
         let before = if sliced && whole { range.start..range.start } else { range.start..range.end - usize::from(sliced) };
         // Rows of a port's slot are as wide as its value, so each segment has all rows before the next one may use the slot again.
-        let parts: Vec<Range<usize>> =
-            if whole { vec![before.clone()] } else { before.clone().map(|number| number..number + 1).collect() };
+        let parts: Vec<Range<usize>> = if whole { vec![before.clone()] } else { before.clone().map(|number| number..number + 1).collect() };
         for part in parts.into_iter().filter(|part| !part.is_empty()) {
             for start in (0..rows).step_by(self.tile) {
                 let tokens = start..rows.min(start + self.tile);
@@ -329,7 +307,14 @@ impl VulkanExecutor {
     }
 
     /// Runs segments over these rows of the step and these of the wanted ones.
-    fn run_rows(&mut self, states: &States, run: &Run<'_>, segments: Range<usize>, tokens: Range<usize>, slice: Range<usize>) -> Result<()> {
+    fn run_rows(
+        &mut self,
+        states: &States,
+        run: &Run<'_>,
+        segments: Range<usize>,
+        tokens: Range<usize>,
+        slice: Range<usize>,
+    ) -> Result<()> {
         let checked = &run.checked;
         let caps = Caps { tokens: cap(tokens.len()), outs: cap(slice.len()) };
         let key = FrameKey { segments, class: run.step.class, caps, timed: self.profile.is_some() };
@@ -347,7 +332,7 @@ impl VulkanExecutor {
         self.jobs.run(self.setup.device.device())?;
         let pages = step::pages(states, self.classes, rows);
         self.prepare_frame(&key, pages.words.len())?;
-        self.put_pages(&pages.words)?;
+        self.memory.put_pages(self.setup.device.device(), &pages.words)?;
         let Some(frame) = self.frames.get_mut(&key) else { return Err(Error::run("a frame went missing")) };
         let memory = &mut self.memory;
         step::fill(frame, &mut memory.host, &self.inputs, &self.setup.program, states, rows, &pages)?;
@@ -369,9 +354,7 @@ impl VulkanExecutor {
 
     /// Plans and records a frame that has not run yet, and makes room for it.
     fn prepare_frame(&mut self, key: &FrameKey, pages: usize) -> Result<()> {
-        if pages > self.memory.pages {
-            self.memory.pages = pages.next_power_of_two();
-            self.memory.on_device.clear();
+        if self.memory.grow_pages(pages) {
             self.frames.clear();
         }
         if self.frames.get(key).is_some_and(|frame| frame.commands.is_some()) {
@@ -387,7 +370,9 @@ impl VulkanExecutor {
             fast: setup.fast,
         };
         let mut frame = Frame::plan(&planner, key, self.memory.pages, self.classes, self.setup.outs_max)?;
-        self.make_room(&frame)?;
+        if self.memory.make_room(self.setup.device.device(), &frame)? {
+            self.frames.clear();
+        }
         let memory = &self.memory;
         let buffers = Buffers {
             device: &self.setup.device,
@@ -401,48 +386,6 @@ impl VulkanExecutor {
         };
         frame.record(&self.setup.program, key, &buffers)?;
         self.frames.insert(key.clone(), frame);
-        Ok(())
-    }
-
-    fn make_room(&mut self, frame: &Frame) -> Result<()> {
-        let device = self.setup.device.device();
-        let memory = &mut self.memory;
-        let words = frame.words.front.end;
-        let grown = |buffer: &Buffer, pool, bytes: u64| -> Result<Option<Buffer>> {
-            if bytes <= buffer.bytes() { Ok(None) } else { Ok(Some(device.buffer(pool, bytes.next_power_of_two())?)) }
-        };
-        let step = grown(&memory.step, Pool::Scratch, words as u64 * 4)?;
-        let staging = grown(&memory.staging, Pool::Upload, words as u64 * 4)?;
-        let scratch = grown(&memory.scratch, Pool::Scratch, frame.scratch_bytes)?;
-        let readback = grown(&memory.readback, Pool::Readback, frame.readback_bytes())?;
-        if step.is_some() || staging.is_some() || scratch.is_some() || readback.is_some() {
-            // Recordings name the buffers that they were made with.
-            self.frames.clear();
-        }
-        if let Some(step) = step {
-            memory.step = step;
-            memory.on_device.clear();
-        }
-        memory.staging = staging.unwrap_or_else(|| memory.staging.clone());
-        memory.scratch = scratch.unwrap_or_else(|| memory.scratch.clone());
-        memory.readback = readback.unwrap_or_else(|| memory.readback.clone());
-        if memory.host.len() < words {
-            memory.host.resize(words, 0);
-        }
-        memory.host[..FAULT_WORDS].copy_from_slice(&[NO_FAULT, 0, 0, 0]);
-        Ok(())
-    }
-
-    /// Brings the pages' addresses up to date, which most steps leave as they are.
-    fn put_pages(&mut self, words: &[u32]) -> Result<()> {
-        let memory = &mut self.memory;
-        let same = memory.on_device.iter().zip(words).take_while(|(a, b)| a == b).count();
-        if same < words.len() {
-            let at = (FAULT_WORDS + same) as u64 * 4;
-            self.setup.device.device().upload(&[Piece { to: &memory.step, at, from: bytes(&words[same..]) }])?;
-            memory.on_device.truncate(same);
-            memory.on_device.extend_from_slice(&words[same..]);
-        }
         Ok(())
     }
 
@@ -489,77 +432,11 @@ impl VulkanExecutor {
         }
         Ok(())
     }
-
-    /// Takes a port's rows over from another executor.
-    pub(crate) fn take_port(&mut self, port: &LinkedPort, words: &[u32]) -> Result<()> {
-        let Some(slot) = &self.slots[port.slot] else { return Ok(()) };
-        Ok(self.setup.device.device().upload(&[Piece { to: slot, at: 0, from: bytes(words) }])?)
-    }
-
-    /// The first `rows` rows of a slot, for another executor.
-    pub(crate) fn port_words(&self, port: &LinkedPort, rows: usize) -> Result<Vec<u32>> {
-        let mut words = vec![0; rows * port.spec.width as usize];
-        if let Some(slot) = &self.slots[port.slot] {
-            self.setup.device.device().download(slot, 0, bytes_mut(&mut words))?;
-        }
-        Ok(words)
-    }
-
-    /// Fills all that no op of the next step has written with NaN.
-    pub(crate) fn poison(&mut self) -> Result<()> {
-        let nan = f32::NAN.to_bits();
-        self.inputs.iter_mut().for_each(|words| words.fill(nan));
-        let mut commands = Commands::record(self.setup.device.device(), 0, |recorder| {
-            for buffer in self.slots.iter().flatten().chain([&self.memory.scratch]) {
-                recorder.fill(buffer, 0, buffer.bytes() / 4 * 4, nan)?;
-            }
-            Ok(())
-        })?;
-        commands.submit()?;
-        Ok(commands.wait()?)
-    }
-}
-
-impl PortSource for VulkanExecutor {
-    fn words(&self, port: &LinkedPort, rows: usize) -> Result<Option<Vec<u32>>> {
-        let Some((key, frame)) = self.last.as_ref().and_then(|key| Some((key, self.frames.get(key)?))) else { return Ok(None) };
-        if let Some(readout) = frame.readouts.iter().find(|readout| readout.slot == port.slot) {
-            let mut words = vec![0; rows.min(readout.words as usize)];
-            self.memory.readback.read(readout.at, bytes_mut(&mut words))?;
-            return Ok(Some(words));
-        }
-        // A slot that more than one op of the frame has written holds the last one's numbers.
-        let segments = &self.setup.program.segments[key.segments.clone()];
-        let writes = segments.iter().flat_map(|segment| &segment.ops).flat_map(|op| &op.outs).filter(|(slot, _)| *slot == port.slot).count();
-        let final_writer = segments.iter().rev().find(|segment| segment.ops.iter().any(|op| op.outs.iter().any(|(slot, _)| *slot == port.slot)));
-        let is_its = final_writer.is_none_or(|segment| segment.outputs.iter().any(|output| output.spec == port.spec && output.slot == port.slot));
-        if writes > 1 && !is_its { Ok(None) } else { self.port_words(port, rows).map(Some) }
-    }
 }
 
 /// The smallest cap for so many rows.
 fn cap(rows: usize) -> u32 {
-    let cap = if rows <= STEP_ROWS { rows.max(1).next_power_of_two() } else { PROMPT_ROWS * rows.div_ceil(PROMPT_ROWS).next_power_of_two() };
+    let cap =
+        if rows <= STEP_ROWS { rows.max(1).next_power_of_two() } else { PROMPT_ROWS * rows.div_ceil(PROMPT_ROWS).next_power_of_two() };
     cap as u32
-}
-
-/// The slots that some segments use.
-fn used_slots(program: &Program, segments: &Range<usize>) -> BTreeSet<usize> {
-    let segments = || program.segments[segments.clone()].iter();
-    let ops = || segments().flat_map(|segment| &segment.ops);
-    let ins = ops().flat_map(|op| &op.ins).filter_map(|operand| match operand.place {
-        crate::program::Place::Slot(slot) => Some(slot),
-        crate::program::Place::Input(_) => None,
-    });
-    let outs = ops().flat_map(|op| op.outs.iter().map(|(slot, _)| *slot));
-    let ports = segments().flat_map(|segment| segment.outputs.iter().chain(segment.reads.iter().map(|read| &read.port)));
-    ins.chain(outs).chain(ports.map(|port| port.slot)).chain(program.given.iter().map(|port| port.slot)).collect()
-}
-
-fn bytes(words: &[u32]) -> &[u8] {
-    bytemuck::cast_slice(words)
-}
-
-fn bytes_mut(words: &mut [u32]) -> &mut [u8] {
-    bytemuck::cast_slice_mut(words)
 }

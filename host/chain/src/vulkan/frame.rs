@@ -198,11 +198,19 @@ fn table_number(tables: &mut Vec<StepTable>, op: &LinkedOp, table: &coli_shaders
     let Place::Input(input) = operand.place else { return 0 };
     let columns = operand.col0..operand.col0 + operand.ncols;
     let same = |known: &StepTable| {
-        (&known.key, known.input, &known.columns, known.rows) == (&table.key, input, &columns, op.rows) && known.width == table.width as usize
+        (&known.key, known.input, &known.columns, known.rows) == (&table.key, input, &columns, op.rows)
+            && known.width == table.width as usize
     };
     tables.iter().position(same).unwrap_or_else(|| {
         let fill = table.fill.clone();
-        tables.push(StepTable { key: table.key.clone(), input, columns: columns.clone(), width: table.width as usize, rows: op.rows, fill });
+        tables.push(StepTable {
+            key: table.key.clone(),
+            input,
+            columns: columns.clone(),
+            width: table.width as usize,
+            rows: op.rows,
+            fill,
+        });
         tables.len() - 1
     })
 }

@@ -57,7 +57,10 @@ impl Planner<'_> {
             }
             let invocations = dispatch.constants.first().copied().unwrap_or(0);
             if invocations == 0 || invocations > self.shape.invocations {
-                return Err(format!("its kernel {} runs {invocations} invocations, the device {}", dispatch.kernel.name, self.shape.invocations));
+                return Err(format!(
+                    "its kernel {} runs {invocations} invocations, the device {}",
+                    dispatch.kernel.name, self.shape.invocations
+                ));
             }
         }
         for table in &plan.tables {

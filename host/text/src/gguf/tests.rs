@@ -3,11 +3,12 @@
 #[path = "odd.rs"]
 mod odd;
 
-use std::fs;
+use std::fs::File;
 use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
 
 use coli_base::Kind;
+use flate2::read::GzDecoder;
 use serde_json::Value;
 
 use super::*;
@@ -18,8 +19,8 @@ use odd::Odd;
 const STRINGS: usize = 10_000;
 
 fn reference(name: &str) -> Value {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("reference").join(name).with_extension("json");
-    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("reference").join(name).with_extension("json.gz");
+    serde_json::from_reader(GzDecoder::new(File::open(path).unwrap())).unwrap()
 }
 
 /// The metadata as the app would fill it.

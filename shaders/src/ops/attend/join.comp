@@ -34,5 +34,7 @@ void main() {
     if (SINK) {
         number *= take_sink(all, FLOATS(push.sinks).at[head]);
     }
-    FLOATS(push.y).at[ROW_START(push.y, row) + head * V_WIDTH + col] = all.sum == 0.0 ? 0.0 : number / all.sum;
+    // Precise, so that no compiler moves the sink's factor behind the division in one of the kernels.
+    precise float share = number / all.sum;
+    FLOATS(push.y).at[ROW_START(push.y, row) + head * V_WIDTH + col] = all.sum == 0.0 ? 0.0 : share;
 }

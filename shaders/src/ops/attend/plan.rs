@@ -6,7 +6,11 @@ use crate::contract::RowClass;
 use crate::device::{Arg, Dispatch, Extent, KernelText, Per, Plan, PlanCall, Scratch, Seen};
 
 pub(super) const KERNELS: &[KernelText] = &[
-    KernelText { name: "attend", text: concat!(include_str!("heads.glsl"), include_str!("attend.comp")), per: Per::One },
+    KernelText {
+        name: "attend",
+        text: concat!(include_str!("heads.glsl"), include_str!("located.glsl"), include_str!("attend.comp")),
+        per: Per::One,
+    },
     KernelText { name: "attend_join", text: concat!(include_str!("heads.glsl"), include_str!("join.comp")), per: Per::One },
     KernelText { name: "attend_flash", text: concat!(include_str!("heads.glsl"), include_str!("flash.comp")), per: Per::One },
     KernelText {

@@ -141,7 +141,9 @@ impl Product {
     /// The kernels of the mode and the class: sums of fast mode depend on both, and on nothing else of the call.
     pub fn dispatch(&self, call: &PlanCall<'_>, exact: bool) -> Result<Dispatch, String> {
         let prompt = call.fast && call.class == RowClass::Prompt;
-        match Tile::of(call.device, prompt && !exact) {
+        // Matrix units take binary16, which has not the range of these formats.
+        let wide = [Format::F32, Format::BF16].contains(&self.matrix.format);
+        match Tile::of(call.device, prompt && !exact && !wide) {
             Some(tile) => self.gemm_matrix(call, tile),
             None if prompt && has_tiles(call.device) => self.gemm(call),
             None => self.gemv(call),

@@ -12,9 +12,10 @@ const ENV_WITHOUT_VARIABLES: &[&str] =
 pub(super) const ENVIRONMENT: Rule = Rule {
     name: "environment",
     advice: "take the value from coli_config::Environment: only host/config reads the environment. A test gives a child its variables with \
-             Command::env. Write `std::env::name` in full where it is not about variables",
+             Command::env, and reads its own in tests/common/src/drivers.rs. Write `std::env::name` in full where it is not \
+             about variables",
     check: |tree| {
-        outside(tree, &["host/config/", KERNELS_BUILD], |_, source| {
+        outside(tree, &["host/config/", KERNELS_BUILD, TEST_DEVICES], |_, source| {
             source.find(&["env"]).filter(|&at| reads_variables(source, at)).collect()
         })
     },
@@ -22,6 +23,8 @@ pub(super) const ENVIRONMENT: Rule = Rule {
 
 /// The build script that writes what its crate then embeds: cargo says in variables where that is.
 const KERNELS_BUILD: &str = "host/kernels/build.rs";
+/// Where tests tell their children, and people tests, on which device and what is to run.
+const TEST_DEVICES: &str = "tests/common/src/drivers.rs";
 const KERNELS: &str = "host/kernels/src/lib.rs";
 
 /// Whether the `env` at `at` is the module, used for anything but what has nothing to do with variables.
@@ -99,7 +102,7 @@ const THREADED: &[&str] = &["host/app/src/patience.rs", "host/base/src/crew.rs"]
 pub(super) const THREADS: Rule = Rule {
     name: "threads",
     advice: "threads that work are those of a crew (host/base/src/crew.rs). A place that starts others is a decision: it goes into the \
-             list in tests/tidy/src/rules/access.rs and into docs/ARCHITECTURE.md, section 6",
+             list in tests/tidy/src/rules/access.rs and into docs/ARCHITECTURE.md, section 7",
     check: |tree| {
         outside(tree, THREADED, |file, source| {
             // A build script is a process of its own.
@@ -185,7 +188,7 @@ mod tests {
         for text in bad {
             assert_eq!(count(&ENVIRONMENT, "host/app/src/a.rs", text), 1, "{text}");
             assert_eq!(count(&ENVIRONMENT, "tests/cli/tests/a.rs", text), 1, "{text}");
-            for place in ["host/config/src/a.rs", KERNELS_BUILD] {
+            for place in ["host/config/src/a.rs", KERNELS_BUILD, TEST_DEVICES] {
                 assert_eq!(count(&ENVIRONMENT, place, text), 0, "{text}");
             }
         }
