@@ -138,6 +138,15 @@ impl Relay {
         }
     }
 
+    /// Changes how much a device's submit may have to do, in rows times positions: a test's way to have a long prompt.
+    pub fn set_work(&mut self, work: u64) {
+        for stage in &mut self.stages {
+            if let Executor::Vulkan(vulkan) = &mut stage.executor {
+                vulkan.set_work(work);
+            }
+        }
+    }
+
     /// The executors on a device, by stage.
     pub fn on_device(&self) -> impl Iterator<Item = Option<&VulkanExecutor>> {
         self.stages.iter().map(|stage| stage.executor.vulkan())

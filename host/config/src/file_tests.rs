@@ -30,6 +30,7 @@ device = "cpu"
 precision = "exact"
 ctx = 1_024
 threads = 3
+vram_limit = 4096
 tokens = 7
 temp = 1
 top_k = 0x10
@@ -40,6 +41,8 @@ seed = 18446744073709551615
 plugin_path = ["a", "/b"]
 demo = "/d"
 home = "h"
+vk_shaders = "s"
+vk_loader = "/l"
 "#;
 
 #[test]

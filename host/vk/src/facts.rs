@@ -63,6 +63,8 @@ pub struct Subgroups {
     pub range: (u32, u32),
     /// Whether a pipeline may require a size.
     pub control: bool,
+    /// Subgroups of a workgroup at most, where a pipeline requires a size; else 0, which is no limit.
+    pub of_workgroup: u32,
     /// Sums and the like over a subgroup.
     pub arithmetic: bool,
     /// The same over parts of a subgroup.

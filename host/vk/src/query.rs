@@ -162,6 +162,7 @@ fn subgroups(raw: &Raw<'_>, sized: bool) -> Subgroups {
     let fixed = sized && raw.sizes.required_subgroup_size_stages.contains(vk::ShaderStageFlags::COMPUTE);
     Subgroups {
         size,
+        of_workgroup: if fixed { raw.sizes.max_compute_workgroup_subgroups } else { 0 },
         range: if fixed { (raw.sizes.min_subgroup_size, raw.sizes.max_subgroup_size) } else { (size, size) },
         // Whether the feature is there as well is added with the features.
         control: fixed,

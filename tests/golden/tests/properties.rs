@@ -129,7 +129,14 @@ fn layer_by_layer_over_chunks() {
             engine.relay().set_tile(tile);
             same(&fresh(&mut engine, &ids, usize::MAX), &want, format!("chunks of {tile}"))?;
         }
-        Ok(())
+        // A device cuts by itself what is too much for one submit.
+        engine.relay().set_tile(usize::MAX);
+        engine.relay().set_work(2 * ids.len() as u64);
+        let before: u64 = engine.relay().on_device().flatten().map(|stage| stage.submits()).sum();
+        same(&fresh(&mut engine, &ids, usize::MAX), &want, "little work a submit")?;
+        let submits = engine.relay().on_device().flatten().map(|stage| stage.submits()).sum::<u64>() - before;
+        let on_device = engine.relay().on_device().flatten().count() > 0;
+        if on_device && submits < 3 * ids.len() as u64 / 2 { Err(format!("only {submits} submits")) } else { Ok(()) }
     });
 }
 

@@ -93,9 +93,11 @@ fn shape(facts: &DeviceFacts) -> DeviceShape {
     let shapes = facts.matrices.iter().filter(|shape| usable && shape.elements == wanted && !shape.saturating);
     // The largest one has the most work for each load.
     let best = shapes.max_by_key(|shape| shape.size.iter().product::<u32>());
+    // Every pipeline requires the size that is reported, and so keeps to this limit.
+    let by_subgroups = facts.subgroups.of_workgroup.checked_mul(facts.subgroups.size).filter(|most| *most > 0).unwrap_or(u32::MAX);
     DeviceShape {
         subgroup: facts.subgroups.size,
-        invocations: facts.limits.invocations,
+        invocations: facts.limits.invocations.min(by_subgroups),
         shared_bytes: facts.limits.shared,
         matrix: best.map(|shape| (shape.size[0], shape.size[1], shape.size[2])),
         groups_x: facts.limits.groups[0],

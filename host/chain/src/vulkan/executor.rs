@@ -30,7 +30,8 @@ use crate::program::{LinkedSegment, Program, Rows};
 use crate::state::{Layout, Len, PageStore, States};
 use crate::step::Step;
 
-/// Positions times rows of a frame above which its segments are submitted one by one, so that no submit runs into a driver's watchdog.
+/// Rows of a frame times positions that they see, above which its segments are submitted one by one and in fewer rows, so that no submit
+/// runs into a driver's watchdog.
 const WORK_MAX: u64 = 1 << 22;
 /// Rows of a prompt's frame are a multiple of this, times a power of two.
 const PROMPT_ROWS: usize = 64;
@@ -62,6 +63,7 @@ pub struct VulkanExecutor {
     tile: usize,
     /// Whether an observer wants the ports of every segment.
     stops: bool,
+    work_max: u64,
     pub(super) slots: Vec<Option<Buffer>>,
     pub(super) memory: Memory,
     pub(super) frames: HashMap<FrameKey, Frame>,
@@ -107,6 +109,7 @@ impl VulkanExecutor {
             used: inputs::used(program, &setup.segments),
             tile: setup.tokens_max,
             stops: false,
+            work_max: WORK_MAX,
             slots,
             memory,
             frames: HashMap::new(),
@@ -151,6 +154,11 @@ impl VulkanExecutor {
     /// Whether the ports of every segment are wanted, which costs a submit for each.
     pub(crate) fn set_stops(&mut self, stops: bool) {
         self.stops = stops;
+    }
+
+    /// Changes how much a submit may have to do: a test's way to have a long prompt.
+    pub(crate) fn set_work(&mut self, work: u64) {
+        self.work_max = work;
     }
 
     /// See [`crate::CpuExecutor::set_tile`].
@@ -233,15 +241,15 @@ impl VulkanExecutor {
         let rows = run.checked.tokens.len();
         let last = range.end - 1;
         let sliced = program.segments[last].sliced;
-        let heavy = run.checked.tokens.last().map_or(0, |at| u64::from(at.pos) + 1) * rows as u64 > WORK_MAX;
-        let whole = rows <= self.tile && !heavy;
+        let tile = self.rows_at_once(run.checked.tokens.iter().map(|at| at.pos).max().unwrap_or(0), rows);
+        let whole = rows <= tile;
         // What is not submitted together with the segment over wanted rows.
         let before = if sliced && whole { range.start..range.start } else { range.start..range.end - usize::from(sliced) };
         // Rows of a port's slot are as wide as its value, so each segment has all rows before the next one may use the slot again.
         let parts: Vec<Range<usize>> = if whole { vec![before.clone()] } else { before.clone().map(|number| number..number + 1).collect() };
         for part in parts.into_iter().filter(|part| !part.is_empty()) {
-            for start in (0..rows).step_by(self.tile) {
-                let tokens = start..rows.min(start + self.tile);
+            for start in (0..rows).step_by(tile) {
+                let tokens = start..rows.min(start + tile);
                 self.run_rows(states, run, part.clone(), tokens, 0..0)?;
             }
             self.observe(program, run, part, 0..0, observe)?;
@@ -250,6 +258,18 @@ impl VulkanExecutor {
             self.run_sliced(program, states, run, before.end..range.end, observe)?;
         }
         Ok(())
+    }
+
+    /// Rows that run together where one of so many stands at a position: fewer than all where they see too much for one submit.
+    fn rows_at_once(&self, pos: u32, rows: usize) -> usize {
+        let seen = u64::from(pos) + 1;
+        if seen * rows as u64 <= self.work_max {
+            return self.tile;
+        }
+        let fitting = usize::try_from(self.work_max / seen).unwrap_or(usize::MAX);
+        let tiles = (fitting / PROMPT_ROWS * PROMPT_ROWS).max(PROMPT_ROWS.min(fitting.max(1)));
+        // Less than all, so that segments are submitted one by one.
+        self.tile.min(tiles).min(rows.saturating_sub(1).max(1))
     }
 
     /// Runs segments whose last one is over wanted rows, in slices of them.
