@@ -1,6 +1,6 @@
 // Inner products. In the order of exact mode (`sums.rs`) a sum has 32 lanes, four in each of the 8 invocations of a team. Fast mode may
-// have larger teams, fused products and sums, and an order of its own. A team has one row of the matrix; it decodes it once for several rows of
-// x, each with lanes of its own, so that their number changes no bit.
+// have larger teams, fused products and sums, and an order of its own. A team has one row of the matrix; it decodes it once for several
+// rows of x, each with lanes of its own, so that their number changes no bit.
 #include "product.glsl"
 
 // Rows of x that share a decode: 1, 2, 4, 8 or 16.
