@@ -169,7 +169,7 @@ pub const SETTINGS: &[Setting] = &[
     row(
         Key::VramLimit,
         ("vram_limit", "COLI_VRAM_LIMIT"),
-        Unit::Whole { least: 64, most: 1 << 24, of: "MiB" },
+        Unit::Whole { least: 1, most: 1 << 24, of: "MiB" },
         Fallback::Words("what is free"),
         "Memory of the device that is taken at most.",
     ),
