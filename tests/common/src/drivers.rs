@@ -180,6 +180,9 @@ impl Driver {
 /// `least` of them, without a word from the validation layer.
 pub fn rerun(driver: Option<Driver>, what: &str, arguments: &[&str], least: usize) {
     let Some(driver) = driver else { return skipped(what, "is not there: ./coli.sh drivers fetches it") };
+    if !coli_kernels::Kernels::are_built() {
+        return skipped(what, "has nothing to run: Vulkan's kernels are not built in, as ./coli.sh test does it");
+    }
     if matches!(driver.layers, Layers::Absent) {
         skipped("the validation layer", &format!("is not there for {}", driver.name));
     }
