@@ -7,9 +7,9 @@ use coli_base::{Error, Result};
 use coli_plugin_api::program::Builtin;
 
 use crate::cpu::Run;
-use crate::program::{LinkedSegment, Program, RowInput, RowSource};
+use crate::program::{LinkedSegment, Program, RowInput, RowSource, Rows};
 use crate::state::States;
-use crate::step::Row;
+use crate::step::{Row, Step};
 
 /// A plugin's pure function from the last tokens of a conversation to table rows.
 pub trait IdSource: Send + Sync {
@@ -22,6 +22,33 @@ pub trait IdSource: Send + Sync {
 pub(crate) fn used(program: &Program, segments: &Range<usize>) -> Vec<usize> {
     let numbers: BTreeSet<usize> = program.segments[segments.clone()].iter().flat_map(|segment| segment.inputs.iter().copied()).collect();
     numbers.into_iter().collect()
+}
+
+/// Checks a step of at most `rows_max` rows, makes room for it, and fills the inputs `used` of the step's rows. Nothing has changed when it
+/// fails.
+pub(crate) fn begin<'s>(
+    program: &Program,
+    used: &[usize],
+    rows_max: usize,
+    ids: Option<&dyn IdSource>,
+    states: &mut States,
+    step: &'s Step,
+    inputs: &mut [Vec<u32>],
+) -> Result<Run<'s>> {
+    if step.rows.len() > rows_max {
+        return Err(Error::run(format!("a step of {} rows, at most {rows_max} were planned", step.rows.len())));
+    }
+    let checked = step.check(states, program.description().vocab)?;
+    let mut of_tokens = used.iter().filter(|number| program.inputs[**number].rows == Rows::Tokens);
+    let filled = of_tokens.try_for_each(|number| {
+        let (input, words) = (&program.inputs[*number], &mut inputs[*number]);
+        fill(input, step.rows.iter(), words);
+        fill_ids(input, &step.rows, states, ids, words)
+    });
+    if filled.is_err() {
+        states.abandon();
+    }
+    filled.map(|()| Run { step, checked, sampled: vec![None; step.rows.len()] })
 }
 
 /// Fills an input that the rows themselves say.
@@ -40,7 +67,7 @@ pub(crate) fn fill<'r>(input: &RowInput, rows: impl Iterator<Item = &'r Row>, wo
 }
 
 /// Fills an input that a plugin's function says, from the tokens up to each row. The step has begun.
-pub(crate) fn fill_ids(input: &RowInput, rows: &[Row], states: &States, ids: Option<&dyn IdSource>, words: &mut [u32]) -> Result<()> {
+fn fill_ids(input: &RowInput, rows: &[Row], states: &States, ids: Option<&dyn IdSource>, words: &mut [u32]) -> Result<()> {
     let RowSource::Ids { name, window } = &input.source else { return Ok(()) };
     let ids = ids.ok_or_else(|| Error::run(format!("nobody gives the ids of input `{name}`")))?;
     for (row, words) in rows.iter().zip(words.chunks_exact_mut(input.width)) {

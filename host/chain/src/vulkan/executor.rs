@@ -173,27 +173,8 @@ impl VulkanExecutor {
 
     /// Checks a step, makes room for it, and fills the row inputs. Nothing has changed when it fails.
     pub(crate) fn begin<'s>(&mut self, states: &mut States, step: &'s Step) -> Result<Run<'s>> {
-        if step.rows.len() > self.setup.tokens_max {
-            return Err(Error::run(format!("a step of {} rows, at most {} were planned", step.rows.len(), self.setup.tokens_max)));
-        }
-        let checked = step.check(states, self.setup.program.description().vocab)?;
-        let run = Run { step, checked, sampled: vec![None; step.rows.len()] };
-        let filled = self.fill_inputs(states, &run);
-        if filled.is_err() {
-            states.abandon();
-        }
-        filled.map(|()| run)
-    }
-
-    fn fill_inputs(&mut self, states: &States, run: &Run<'_>) -> Result<()> {
-        for number in &self.used {
-            let (input, words) = (&self.setup.program.inputs[*number], &mut self.inputs[*number]);
-            if input.rows == Rows::Tokens {
-                inputs::fill(input, run.step.rows.iter(), words);
-                inputs::fill_ids(input, &run.step.rows, states, self.setup.ids.as_deref(), words)?;
-            }
-        }
-        Ok(())
+        let setup = &self.setup;
+        inputs::begin(&setup.program, &self.used, setup.tokens_max, setup.ids.as_deref(), states, step, &mut self.inputs)
     }
 
     /// Runs the segments, after [`Self::begin`].
